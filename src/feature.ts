@@ -7,6 +7,7 @@ import type { Crm } from './crm/crm.ts';
 import type { CrmCheck } from './crm/crm-check.ts';
 import type { Audit } from './identity/audit/audit.ts';
 import type { Consumers } from './identity/consumers/consumers.ts';
+import type { Allowances } from './identity/rate-limits/allowances.ts';
 import type { Offers } from './platform/base/offers.ts';
 import type { SharedCache } from './platform/cache/shared-cache.ts';
 import type { LoadSettings } from './platform/command-line/command.ts';
@@ -35,6 +36,7 @@ export interface Core<S = unknown, M = object> {
   database: Database;
   audit: Audit;
   consumers: Consumers;
+  allowances: Allowances;
   crm: Crm;
   /** Quotes, bookings and members as the org has them. */
   resources: Resources;

@@ -290,6 +290,15 @@ export interface Consumer {
   })[];
   /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
   crmShare: number | null;
+  /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
+  certificateNames: string[];
+  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  allowance: {
+    /** Requests for each of them. */
+    requests: number;
+    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    per: 'day' | 'month' | (string & {});
+  } | null;
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -383,6 +392,15 @@ export interface CreatedConsumer {
   })[];
   /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
   crmShare: number | null;
+  /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
+  certificateNames: string[];
+  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  allowance: {
+    /** Requests for each of them. */
+    requests: number;
+    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    per: 'day' | 'month' | (string & {});
+  } | null;
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -452,8 +470,8 @@ export interface CrmUsageReport {
 export interface Event {
   /** The same wherever the event is seen: a reader that has seen it skips a repeat. */
   id: string;
-  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`. Others may be added; treat an unknown one as such. */
-  type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | (string & {});
+  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`, `consumer.allowance_used`. Others may be added; treat an unknown one as such. */
+  type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | 'consumer.allowance_used' | (string & {});
   /** When it happened; for records of the CRM a whole second. It gives no order: the feed does. */
   occurred_at: string;
   /** There for the events of test consumers. Known values: `test`. Others may be added; treat an unknown one as such. */
@@ -832,6 +850,87 @@ export interface OAuthError {
   error_description: string;
 }
 
+/** The consumer that asks. Nothing here is secret. */
+export interface OwnConsumer {
+  /** Id of the consumer. */
+  id: string;
+  /** Name of the consumer. */
+  name: string;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
+  /** The active API key; null where every pair was rotated out. */
+  apiKey: string | null;
+  /** What the consumer may do. */
+  permissions: ({
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
+    actions: ('read' | 'write' | 'delete' | (string & {}))[];
+    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    records: 'all' | 'own' | (string & {});
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    approval?: boolean | undefined;
+    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    fields?: string[] | undefined;
+  })[];
+  createdAt: string;
+  updatedAt: string;
+  /** When its credentials were rotated last. */
+  rotatedAt: string | null;
+  /** Expiry of the pair that `apiKey` names; null while it is active. */
+  expiresAt: string | null;
+  /** SHA-256 of client certificates in lower-case hex. */
+  certificateFingerprints: string[];
+  /** False: its credentials are refused, until it is true again. */
+  enabled: boolean;
+  /** From then on its credentials are refused; null: never. */
+  validUntil: string | null;
+  /** Requests within 60 seconds; null: the limit of the settings. */
+  rateLimitPerMinute: number | null;
+  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  allowedAddresses: string[];
+  /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
+  publicKeys: ({
+    /** Kind of key. Known values: `RSA`, `EC`, `OKP`. Others may be added; treat an unknown one as such. */
+    kty: 'RSA' | 'EC' | 'OKP' | (string & {});
+    crv?: string | undefined;
+    x?: string | undefined;
+    y?: string | undefined;
+    n?: string | undefined;
+    e?: string | undefined;
+    kid?: string | undefined;
+    alg?: string | undefined;
+    use?: string | undefined;
+  })[];
+  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  crmShare: number | null;
+  /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
+  certificateNames: string[];
+  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  allowance: {
+    /** Requests for each of them. */
+    requests: number;
+    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    per: 'day' | 'month' | (string & {});
+    /** Requests since it began, on all replicas; others may be some seconds behind. */
+    used: number;
+    /** When it begins anew. */
+    resets_at: string;
+  } | null;
+  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  lastUsedAt: string | null;
+  /** Every pair that is valid, and those that expired in the last 30 days. */
+  credentials: ({
+    apiKey: string;
+    /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
+    state: 'active' | 'rotated' | 'expired' | (string & {});
+    createdAt: string;
+    /** From then on the pair is refused; null while it is active. */
+    expiresAt: string | null;
+    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    lastUsedAt: string | null;
+  })[];
+}
+
 /** A problem document (RFC 9457). `code` is for programs; the texts are for people. */
 export interface Problem {
   /** Path of the page that explains the problem; follows from `code`. */
@@ -843,7 +942,7 @@ export interface Problem {
   /** What is wrong this time. */
   detail: string;
   /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
-  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'approval_required' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'offer_expired' | 'partner_rejected' | 'rate_limited' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
+  code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'approval_required' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'offer_expired' | 'partner_rejected' | 'rate_limited' | 'allowance_exhausted' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
   /** Id of the request, as it stands in the log. */
   request_id: string;
   /** Where the request is at fault. */
@@ -1239,6 +1338,7 @@ export type GatewayEvent =
   | EventOf<'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed', 'handoff', Omit<AcceptedHandoff, 'id'>>
   | EventOf<'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention', 'reservation', Reservation>
   | EventOf<'webhook_endpoint.disabled', 'webhook_endpoint', WebhookEndpoint>
+  | EventOf<'consumer.allowance_used', 'consumer', JsonObject>
   | EventOf<'ping', string, JsonObject>;
 
 /** Read who used the CRM quota: what can be asked for. */
@@ -1362,7 +1462,7 @@ export interface ListEventsQuery {
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
   /** Only events of this type; may be repeated. */
-  type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled')[] | undefined;
+  type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | 'consumer.allowance_used')[] | undefined;
   /** Only events of the resource with this id. */
   resource_id?: string | undefined;
   /** `newest_first`: from the newest event back, to look at what has happened; its last page has no cursor. To follow the feed, read it oldest first. */

@@ -13,6 +13,8 @@ const special: Record<string, string> = {
   booking_id: "Partner's booking",
   apiKey: 'API key',
   crmShare: 'Share of CRM calls (%)',
+  certificateNames: 'Names of certificates',
+  allowance: 'Allowance',
   rateLimitPerMinute: 'Requests a minute',
 };
 

@@ -207,7 +207,7 @@ function buildServer(
     authenticate,
     tokens,
     attempts: consumers.attempts,
-    limits,
+    limits: { ...limits, allowances: platform.allowances },
     ledger: createLedger({
       database,
       metrics,

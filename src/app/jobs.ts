@@ -17,7 +17,10 @@ export function startJobs(core: Core, routes: readonly Route[], features: readon
   );
 }
 
-function platformJobs({ settings, log, database, audit, crm }: Core, routes: readonly Route[]): Job[] {
+function platformJobs(
+  { settings, log, database, audit, crm, allowances }: Core,
+  routes: readonly Route[],
+): Job[] {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
   const reconcile = createReconcile(routes);
   return [
@@ -32,6 +35,11 @@ function platformJobs({ settings, log, database, audit, crm }: Core, routes: rea
       name: 'clear-idempotency-claims',
       cron: '*/10 * * * *',
       steps: createHousekeeping({ database, log, retentionHours, reconcile }),
+    },
+    {
+      name: 'compact-allowances',
+      cron: '27 * * * *',
+      steps: { allowances: () => allowances.compact() },
     },
     {
       name: 'clear-authentication-attempts',

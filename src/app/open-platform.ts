@@ -4,6 +4,7 @@ import { type Consumers, createConsumers } from '../identity/consumers/consumers
 import { makeFirstConsumers } from '../identity/consumers/first-start.ts';
 import { checkForLoss, guardAgainstLoss } from '../identity/consumers/loss-guard.ts';
 import type { FieldNames } from '../identity/consumers/permissions.ts';
+import { Allowances } from '../identity/rate-limits/allowances.ts';
 import { lockDataDir } from '../platform/base/file-lock.ts';
 import { version } from '../platform/base/version.ts';
 import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
@@ -41,6 +42,7 @@ export interface Platform extends Process {
   database: Database;
   audit: Audit;
   consumers: Consumers;
+  allowances: Allowances;
 }
 
 /** Locks the data directory and opens the metrics port; a worker leaves both to its parent. Returns the port's URL. */
@@ -68,7 +70,10 @@ export async function openPlatform(own: Process): Promise<Platform> {
   const audit = createAudit({ database, log, metrics, retentionDays: settings.auditRetentionDays });
   opened.defer(() => audit.stop());
   const consumers = await loadConsumers(own, { secrets, cache, audit });
-  return { ...own, tracing, secrets, cache, database, audit, consumers };
+  const allowances = new Allowances({ database, log });
+  opened.defer(() => allowances.stop());
+  await allowances.start();
+  return { ...own, tracing, secrets, cache, database, audit, consumers, allowances };
 }
 
 async function startTracing({ settings: { environment }, log, opened }: Process): Promise<Tracing> {

@@ -158,6 +158,13 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
     for (let sent = 0; sent < requestsPerMinute; sent++) await gateway.request(path, { as });
     return request(path, { as });
   },
+  allowance_exhausted: async ({ gateway, request }) => {
+    const as = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    const body = { allowance: { requests: 1, per: 'month' } };
+    await gateway.request(`/v1/admin/consumers/${as.id}`, { method: 'PATCH', as: gateway.admin, body });
+    await gateway.request(missing(), { as });
+    return request(missing(), { as });
+  },
   internal_error: { notReachableYet: 'it is a fault of the program; errors.test.ts plants one' },
   crm_error: (harness) => {
     const gone = { kind: 'error', status: 403, errorCode: 'API_DISABLED_FOR_ORG', message: 'off' };

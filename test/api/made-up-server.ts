@@ -60,11 +60,18 @@ export async function startSecureMadeUpServer(
 export async function startMadeUpServerWith(options: Partial<ServerOptions>): Promise<MadeUpServer> {
   const { log, lines } = recordLog();
   const metrics = createMetrics();
+  const noAllowances = { take: () => undefined, secondsUntil: () => 0 };
   const server = createServer({
     routes: [],
     authenticate: () => ({ result: 'missing', consumerId: null }),
     attempts: { record: () => {} },
-    limits: { requests: noLimit, failures: undefined, unauthenticated: undefined, refusals: noLimit },
+    limits: {
+      requests: noLimit,
+      failures: undefined,
+      unauthenticated: undefined,
+      refusals: noLimit,
+      allowances: noAllowances,
+    },
     ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
     metrics,

@@ -128,7 +128,7 @@ describe('mutual TLS', () => {
       gateway = await startChecking('optional');
     });
     after(() => gateway.stop());
-    afterEach(() => administer(gateway, 'PATCH', { certificateFingerprints: [] }));
+    afterEach(() => administer(gateway, 'PATCH', { certificateFingerprints: [], certificateNames: [] }));
 
     test('asks for the right certificate only where a consumer is bound to one', async () => {
       assert.equal(await statusOf(gateway, gateway.console), 200);
@@ -153,6 +153,68 @@ describe('mutual TLS', () => {
       const third = await open.ask('/v1/quotes', { as: gateway.console });
       assert.deepEqual([third.status, third.connection], [401, first.connection]);
       assert.equal(third.headers.connection, 'close');
+    });
+
+    test('takes any certificate of a name that the consumer is bound to, so that a renewed one needs no change', async () => {
+      const names =
+        'DNS:Orders.Partner.example,URI:spiffe://partner.example/orders,email:ops@Partner.example';
+      const first = await certificates.issue('named', authority, names);
+      const renewed = await certificates.issue('renewed', authority, names);
+      const foreign = await certificates.issue('pretender', await certificates.authority('elsewhere'), names);
+      for (const name of [
+        'orders.PARTNER.example',
+        'spiffe://partner.example/orders',
+        'ops@partner.EXAMPLE',
+      ]) {
+        await administer(gateway, 'PATCH', { certificateNames: ['other.example', name] });
+        for (const [own, status] of [
+          [undefined, 401],
+          [client, 401],
+          [foreign, 401],
+          [first, 200],
+          [renewed, 200],
+        ] as const)
+          assert.equal(await statusOf(gateway, gateway.console, own), status, name);
+      }
+      // One of either list.
+      await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
+      assert.equal(await statusOf(gateway, gateway.console, client), 200);
+      assert.equal(await statusOf(gateway, gateway.console, renewed), 200);
+      assert.equal(await statusOf(gateway, gateway.console, other), 401);
+      await administer(gateway, 'PATCH', { certificateNames: [] });
+      assert.equal(await statusOf(gateway, gateway.console, renewed), 401);
+    });
+
+    test('a name in another form, a wildcard or a part of one is no match', async () => {
+      const odd = await certificates.issue(
+        'odd',
+        authority,
+        'DNS:*.partner.example,URI:dns:orders.partner.example,email:a@orders.partner.example',
+      );
+      await administer(gateway, 'PATCH', { certificateNames: ['orders.partner.example'] });
+      assert.equal(await statusOf(gateway, gateway.console, odd), 401);
+      await administer(gateway, 'PATCH', { certificateNames: ['partner.example'] });
+      assert.equal(await statusOf(gateway, gateway.console, odd), 401);
+    });
+
+    test('an entry that is no name of a certificate is refused', async () => {
+      const wrong = [
+        '*.partner.example',
+        '10.0.0.1',
+        'a b',
+        'a,DNS:b.example',
+        '@partner.example',
+        'a@*.example',
+      ];
+      for (const name of wrong) {
+        const answer = await connect(gateway, other).ask(`/v1/admin/consumers/${gateway.console.id}`, {
+          method: 'PATCH',
+          as: gateway.admin,
+          body: { certificateNames: ['right.example', name] },
+        });
+        assert.equal(answer.status, 400, name);
+        assert.equal(JSON.parse(answer.body).errors[0].pointer, '#/certificateNames/1');
+      }
     });
 
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {

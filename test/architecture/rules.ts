@@ -60,7 +60,12 @@ export const mayImport: Record<string, readonly string[]> = {
     ...platform('secrets/secrets-manager.ts', 'secrets/key-set.ts', 'cache/shared-cache.ts'),
   ],
   'src/identity/audit': [...store, ...reporting],
-  'src/identity/rate-limits': [...reporting, ...platform('cache/shared-cache.ts')],
+  'src/identity/rate-limits': [
+    'src/identity/consumers/consumer.ts',
+    ...store,
+    ...reporting,
+    ...platform('cache/shared-cache.ts'),
+  ],
 
   // The CRM, which implements the records.
   'src/crm': [
@@ -139,6 +144,7 @@ export const packageHomes: Record<string, readonly string[]> = {
     'src/api/idempotency',
     'src/crm/budget',
     'src/identity/audit',
+    'src/identity/rate-limits',
     'src/features',
   ],
   pino: ['src/platform/observability'],

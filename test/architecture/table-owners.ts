@@ -16,6 +16,9 @@ export const tableOwners: Readonly<Record<string, string>> = {
   credential_uses: 'src/identity/audit',
   consumer_networks: 'src/identity/audit',
 
+  allowance_uses: 'src/identity/rate-limits',
+  allowance_notices: 'src/identity/rate-limits',
+
   events: 'src/features/events',
   event_counter: 'src/features/events',
   change_reader: 'src/features/events',

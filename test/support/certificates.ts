@@ -19,8 +19,8 @@ export interface Certificate {
 export interface Certificates {
   dir: string;
   authority(name: string): Promise<Certificate>;
-  /** Signed by the authority; for 127.0.0.1 and for clients alike. */
-  issue(name: string, authority: Certificate): Promise<Certificate>;
+  /** Signed by the authority; for 127.0.0.1 and for clients alike, unless `names` says for whom: `DNS:a.example`. */
+  issue(name: string, authority: Certificate, names?: string): Promise<Certificate>;
   /** For clients, and over since yesterday. */
   issueExpired(name: string, authority: Certificate): Promise<Certificate>;
   remove(): Promise<void>;
@@ -43,9 +43,9 @@ export async function createCertificates(): Promise<Certificates> {
   return {
     dir,
     authority: (name) => make(name, []),
-    issue: (name, authority) => {
+    issue: (name, authority, names = 'IP:127.0.0.1') => {
       const uses = 'extendedKeyUsage=serverAuth,clientAuth';
-      const extensions = [uses, 'basicConstraints=critical,CA:FALSE', 'subjectAltName=IP:127.0.0.1'];
+      const extensions = [uses, 'basicConstraints=critical,CA:FALSE', `subjectAltName=${names}`];
       return make(name, [...signer(authority), ...extensions.flatMap((text) => ['-addext', text])]);
     },
     issueExpired: async (name, authority) => {

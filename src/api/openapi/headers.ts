@@ -62,7 +62,7 @@ const headers = {
   },
   'Retry-After': {
     description: 'Seconds after which a repeat may help, the same as `retry_after` in the body.',
-    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 86_400 },
+    schema: { type: 'integer', format: 'int32', minimum: 0, maximum: 2_678_400 },
     always: false,
     example: 1,
   },

@@ -15,7 +15,13 @@ import type { JsonObject } from './schemas.ts';
 /** All codes that a route can answer with: its own, and those that follow from what it asks for. */
 export function problemCodes(route: Route): ProblemCode[] {
   const { permission, signature, request, conditional, idempotencyKey } = route;
-  const codes: ProblemCode[] = ['invalid_request', 'method_not_allowed', 'rate_limited', 'internal_error'];
+  const codes: ProblemCode[] = [
+    'invalid_request',
+    'method_not_allowed',
+    'rate_limited',
+    'allowance_exhausted',
+    'internal_error',
+  ];
   if (!isPublic(permission)) codes.push(...codesOf(permission));
   if (signature) codes.push('invalid_credentials', 'secrets_unavailable');
   if (request.params) codes.push('not_found');

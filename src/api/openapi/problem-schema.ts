@@ -65,7 +65,7 @@ export const problemSchema = {
       type: 'integer',
       format: 'int32',
       minimum: 0,
-      maximum: 86_400,
+      maximum: 2_678_400,
       description: 'Seconds after which a repeat may help.',
     },
     external_id: {

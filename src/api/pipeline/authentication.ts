@@ -28,6 +28,7 @@ import { type FormCheck, isPublic, type Permission, type Route } from '../route.
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import {
   addressOf,
+  countAllowance,
   countFailure,
   countPublic,
   countRequest,
@@ -225,7 +226,8 @@ export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
 function countCaller(caller: Caller, request: FastifyRequest, reply: FastifyReply, limits: Limits): void {
   if (request.isCounted) return;
   request.isCounted = true;
-  request.limitRefusal = countRequest(limits, caller.id, reply, caller.rateLimitPerMinute);
+  request.limitRefusal =
+    countRequest(limits, caller.id, reply, caller.rateLimitPerMinute) ?? countAllowance(limits, caller);
 }
 
 /** Counts by the address; of an attempt that is over the limit only the sum is stored. `isWrong`: credentials or a signature were sent. */

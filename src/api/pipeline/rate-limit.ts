@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AllowanceOwner, Allowances } from '../../identity/rate-limits/allowances.ts';
 import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
 import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
@@ -9,7 +10,9 @@ import { Problem } from '../../platform/base/problem.ts';
 /** Characters of a header that an address in it may keep in memory. */
 const maxHeaderKept = 255;
 
-export type Limits = Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated' | 'refusals'>;
+export interface Limits extends Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated' | 'refusals'> {
+  allowances: Pick<Allowances, 'take' | 'secondsUntil'>;
+}
 
 /**
  * Counts a request of a consumer or of a signing sender, and sets the headers with what is left. `own`: the caller's own
@@ -27,6 +30,15 @@ export function countRequest(
   setHeaders(reply, { name: requests.name, perMinute }, quota);
   if (quota.allowed) return undefined;
   return tooMany(`${perMinute} requests have come with these credentials`, quota);
+}
+
+/** Counts a request of a consumer that is within its limit a minute. Returns the refusal of one beyond its allowance. */
+export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): Problem | undefined {
+  const state = allowances.take(caller);
+  if (state === undefined || state.allowed) return undefined;
+  const { requests, per, resets_at } = state;
+  const detail = `The ${requests} requests of this ${per} are used up. The next ones are there from ${resets_at} on.`;
+  return new Problem('allowance_exhausted', detail, { retryAfter: allowances.secondsUntil(state) });
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { certificateNamesIn } from '../../identity/consumers/certificate-names.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { normaliseFingerprint } from '../../identity/consumers/consumer.ts';
 import { wallMs } from '../../platform/base/chance.ts';
@@ -13,6 +14,7 @@ interface Connection {
   certificate: X509Certificate | undefined;
   /** As consumers' records have it. */
   fingerprint: string;
+  names: ReadonlySet<string>;
   /** Milliseconds since 1970; outside of them the certificate is refused. */
   validFrom: number;
   validTo: number;
@@ -28,8 +30,13 @@ export interface CertificateCheck {
 
 /** Without TLS there are no certificates: a consumer that is bound to one is refused. */
 export const checkWithoutTls: CertificateCheck = {
-  admits: ({ certificateFingerprints }) => certificateFingerprints.length === 0,
+  admits: (consumer) => !isBound(consumer),
 };
+
+/** Whether the consumer needs a certificate of its own. */
+function isBound({ certificateFingerprints, certificateNames = [] }: Consumer): boolean {
+  return certificateFingerprints.length > 0 || certificateNames.length > 0;
+}
 
 /** Checks the certificate that the client presented when its connection was made. */
 export class ClientCertificates implements CertificateCheck {
@@ -63,21 +70,24 @@ export class ClientCertificates implements CertificateCheck {
     this.#connections.set(socket, {
       certificate,
       fingerprint: certificate === undefined ? '' : normaliseFingerprint(certificate.fingerprint256),
+      names: certificateNamesIn(certificate?.subjectAltName),
       validFrom: certificate === undefined ? 0 : Date.parse(certificate.validFrom),
       validTo: certificate === undefined ? 0 : Date.parse(certificate.validTo),
       verifiedUnder: authorities,
     });
   }
 
-  admits({ certificateFingerprints: bound }: Consumer, socket: Socket): boolean {
-    if (!this.#isRequired && bound.length === 0) return true;
-    const fingerprint = this.#fingerprintOf(socket);
-    if (fingerprint === undefined) return false;
-    return bound.length === 0 || bound.includes(fingerprint);
+  admits(consumer: Consumer, socket: Socket): boolean {
+    if (!this.#isRequired && !isBound(consumer)) return true;
+    const valid = this.#validOf(socket);
+    if (valid === undefined) return false;
+    const { certificateFingerprints, certificateNames = [] } = consumer;
+    if (!isBound(consumer) || certificateFingerprints.includes(valid.fingerprint)) return true;
+    return certificateNames.some((name) => valid.names.has(name));
   }
 
-  /** Fingerprint of the connection's certificate; undefined where there is none, or it is no longer valid. */
-  #fingerprintOf(socket: Socket): string | undefined {
+  /** The connection, where it has a certificate that is valid now. */
+  #validOf(socket: Socket): Connection | undefined {
     const connection = this.#connections.get(socket);
     if (connection?.certificate === undefined) return undefined;
     if (connection.verifiedUnder !== this.#authorities) {
@@ -88,7 +98,7 @@ export class ClientCertificates implements CertificateCheck {
       connection.verifiedUnder = this.#authorities;
     }
     const now = wallMs();
-    return now >= connection.validFrom && now < connection.validTo ? connection.fingerprint : undefined;
+    return now >= connection.validFrom && now < connection.validTo ? connection : undefined;
   }
 }
 

@@ -1,5 +1,6 @@
 import { defineFeature } from '../../feature.ts';
 import type { Audit } from '../../identity/audit/audit.ts';
+import type { Allowances } from '../../identity/rate-limits/allowances.ts';
 import { openConsumers, registerConsumerCommands } from './cli/consumer.ts';
 import { listAuditEventsRoute } from './routes/audit-events.ts';
 import { listAuthAttemptsRoute } from './routes/auth-attempts.ts';
@@ -8,13 +9,14 @@ import { ownConsumerRoutes } from './routes/own-consumer.ts';
 
 interface Parts extends ConsumersContext {
   audit: Audit;
+  allowances: Allowances;
 }
 
 /** Consumers and their credentials, by the API and on the command line. */
 export const consumerAdmin = defineFeature({
   name: 'consumer-admin',
-  start: ({ consumers: { administration, directory }, audit }) => ({
-    routes: { administration, directory, audit },
+  start: ({ consumers: { administration, directory }, audit, allowances }) => ({
+    routes: { administration, directory, audit, allowances },
   }),
   routes: (parts: Parts, cursors) => [
     ...consumerRoutes(parts, cursors),

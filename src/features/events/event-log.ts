@@ -32,6 +32,7 @@ export const eventTypes = [
   'reservation.failed',
   'reservation.needs_attention',
   'webhook_endpoint.disabled',
+  'consumer.allowance_used',
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 

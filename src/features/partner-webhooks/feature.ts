@@ -1,6 +1,8 @@
 import { historySources } from '../../api/history.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { wallMs } from '../../platform/base/chance.ts';
 import { version } from '../../platform/base/version.ts';
+import { addEvents } from '../events/event-log.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import type { EndpointAdministration } from './administration.ts';
 import { registerDeliveryCommands } from './cli.ts';
@@ -47,7 +49,10 @@ function start(
   });
   offers.add(historySources, createDeliveryHistory(database));
   opened.defer(() => endpoints.stop());
-  if (pollSeconds > 0) endpoints.start();
+  if (pollSeconds > 0) {
+    tellOfAllowances(core);
+    endpoints.start();
+  }
   return {
     routes: pollSeconds > 0 ? endpoints.administration : null,
     jobs: [
@@ -58,4 +63,23 @@ function start(
       },
     ],
   };
+}
+
+/** Sends one event for each day or month in which a consumer has used most of its allowance. */
+function tellOfAllowances({ allowances, database }: Pick<Core, 'allowances' | 'database'>): void {
+  allowances.onNotice((notice) =>
+    database.sql.transaction().execute(async (transaction) => {
+      if (!(await allowances.claimNotice(transaction, notice))) return;
+      const { consumerId: id, state } = notice;
+      const event = {
+        type: 'consumer.allowance_used',
+        resource: { type: 'consumer', id },
+        occurredAt: new Date(wallMs()).toISOString(),
+        data: JSON.stringify({ id, allowance: state }),
+        permission: 'webhooks',
+        privateTo: id,
+      } as const;
+      await addEvents(transaction, [event]);
+    }),
+  );
 }

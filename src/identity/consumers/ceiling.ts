@@ -21,7 +21,9 @@ export type Bounds = Pick<Consumer, 'permissions'> &
       | 'rateLimitPerMinute'
       | 'allowedAddresses'
       | 'certificateFingerprints'
+      | 'certificateNames'
       | 'crmShare'
+      | 'allowance'
     >
   > & {
     /** Of a consumer that does not exist yet. */
@@ -59,13 +61,30 @@ const limits: readonly Limit[] = [
   limitOf('validUntil', (moment, end) => Date.parse(moment) <= Date.parse(end)),
   limitOf('rateLimitPerMinute', (rate, most) => rate <= most),
   limitOf('allowedAddresses', (addresses, all) => containsNetworks(all, addresses)),
-  limitOf('certificateFingerprints', (some, all) => some.every((one) => all.includes(one))),
+  { field: 'certificateFingerprints', isWithin: areCertificatesWithin },
+  // A month has 28 days at least, and 31 at most.
+  limitOf('allowance', (own, most) =>
+    own.per === 'day' && most.per === 'month'
+      ? own.requests * 31 <= most.requests
+      : own.requests <= most.requests,
+  ),
   {
     field: 'crmShare',
     isWithin: (consumer, { crmShare: bound }) =>
       typeof bound !== 'number' || largestShareOf(consumer) <= bound,
   },
 ];
+
+/** Each entry of either list is another way in. */
+function areCertificatesWithin(consumer: Bounds, caller: Bounds): boolean {
+  const entriesOf = ({ certificateFingerprints = [], certificateNames = [] }: Bounds) => [
+    ...certificateFingerprints,
+    ...certificateNames,
+  ];
+  const bound = entriesOf(caller);
+  const entries = entriesOf(consumer);
+  return bound.length === 0 || (entries.length > 0 && entries.every((one) => bound.includes(one)));
+}
 
 /** Per cent that the consumer gets or can give away: an administrator without a share of its own may give any to live ones. */
 function largestShareOf({ id, mode = modeOf(id), permissions, crmShare }: Bounds): number {

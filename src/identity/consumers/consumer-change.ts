@@ -1,7 +1,8 @@
 import { momentRule, readMoment } from '../../platform/base/moment.ts';
 import { isAddressOrNetwork } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { type Consumer, normaliseFingerprints } from './consumer.ts';
+import { certificateNameRule, readCertificateName } from './certificate-names.ts';
+import { type Allowance, type Consumer, normaliseFingerprints } from './consumer.ts';
 import {
   checkConsumerName,
   checkPermissions,
@@ -14,6 +15,8 @@ import { checkPublicKeys, type PublicKey } from './public-keys.ts';
 export const maxAllowedAddresses = 100;
 /** Far above what one consumer can send, and exact in every number. */
 export const maxRateLimitPerMinute = 1_000_000_000;
+/** Requests of an allowance at most, exact in every number. */
+export const maxAllowance = 1_000_000_000_000;
 
 /** What can be said of a consumer. Each field replaces the whole value; one that is left out stays as it is. */
 export interface ConsumerChange {
@@ -32,6 +35,10 @@ export interface ConsumerChange {
   publicKeys?: readonly PublicKey[];
   /** Per cent of the CRM's calls that it gets at least while they are short. */
   crmShare?: number | null;
+  /** Names of client certificates, of which it must present one, or one of the fingerprints. */
+  certificateNames?: readonly string[];
+  /** Null: no allowance. */
+  allowance?: Allowance | null;
 }
 
 /** The fields as they are stored. Throws `Problem` invalid_request. */
@@ -43,6 +50,7 @@ export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Par
     ...(certificateFingerprints && {
       certificateFingerprints: normaliseFingerprints(certificateFingerprints),
     }),
+    ...(change.certificateNames && { certificateNames: checkCertificateNames(change.certificateNames) }),
     ...(validUntil !== undefined && { validUntil: validUntil && checkMoment(validUntil) }),
     ...(allowedAddresses && { allowedAddresses: checkAddresses(allowedAddresses) }),
     ...(change.publicKeys && { publicKeys: checkPublicKeys(change.publicKeys) }),
@@ -51,11 +59,12 @@ export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Par
 }
 
 /** What the schema of the request says all about. */
-function unchecked({ enabled, rateLimitPerMinute, crmShare }: ConsumerChange): Partial<Consumer> {
+function unchecked({ enabled, rateLimitPerMinute, crmShare, allowance }: ConsumerChange): Partial<Consumer> {
   return {
     ...(enabled !== undefined && { enabled }),
     ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
     ...(crmShare !== undefined && { crmShare }),
+    ...(allowance !== undefined && { allowance }),
   };
 }
 
@@ -73,6 +82,15 @@ function checkAddresses(addresses: readonly string[]): string[] {
   );
   if (faults.length > 0) throw notValid('allowedAddresses', faults);
   return [...new Set(addresses)];
+}
+
+function checkCertificateNames(names: readonly string[]): string[] {
+  const read = names.map(readCertificateName);
+  const faults = read.flatMap((name, i) =>
+    name === undefined ? [{ pointer: `#/certificateNames/${i}`, message: certificateNameRule }] : [],
+  );
+  if (faults.length > 0) throw notValid('certificateNames', faults);
+  return [...new Set(read as string[])];
 }
 
 function notValid(field: string, errors: { pointer: string; message: string }[]): Problem {

@@ -39,6 +39,13 @@ const storedCredentialSchema = Type.Object({
   expiresAt: orNull(timestamp),
 });
 
+/** What an allowance is for. */
+export const allowancePeriods = ['day', 'month'] as const;
+const allowanceSchema = Type.Object({
+  requests: Type.Integer({ minimum: 1 }),
+  per: Type.Enum(allowancePeriods),
+});
+
 /**
  * A consumer. Fields that this version does not know are kept: during an update, a newer version may have written them.
  * Optional are those that records of earlier versions lack.
@@ -54,6 +61,8 @@ export const consumerSchema = Type.Object({
   rotatedAt: orNull(timestamp),
   /** SHA-256 of the DER of client certificates, lower-case hex. */
   certificateFingerprints: Type.Array(Type.String()),
+  /** DNS names, URIs and e-mail addresses of client certificates, beside the fingerprints: see certificate-names.ts. */
+  certificateNames: Type.Optional(Type.Array(Type.String())),
   credentials: Type.Array(storedCredentialSchema),
   /** True where it is left out. */
   enabled: Type.Optional(Type.Boolean()),
@@ -67,6 +76,8 @@ export const consumerSchema = Type.Object({
   publicKeys: Type.Optional(Type.Array(storedPublicKeySchema)),
   /** Per cent of the CRM's calls that it gets at least while they are short; null or left out: none of its own. */
   crmShare: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
+  /** Requests that it has for a day or a month of UTC; null or left out: as many as it likes. */
+  allowance: Type.Optional(orNull(allowanceSchema)),
   /** Of a test consumer that another one made: its maker, the maker of that one, and so on; the last is the first of its family. */
   ancestors: Type.Optional(Type.Array(Type.String())),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */
@@ -82,6 +93,7 @@ export const consumerSchema = Type.Object({
 export type Permission = Static<typeof permissionSchema>;
 export type StoredCredential = Static<typeof storedCredentialSchema>;
 export type Consumer = Static<typeof consumerSchema>;
+export type Allowance = Static<typeof allowanceSchema>;
 
 /**
  * From when on the pair is refused, milliseconds since 1970: never while it is active. A rotated pair without an expiry

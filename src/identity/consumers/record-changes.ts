@@ -32,6 +32,8 @@ const fields = [
   'allowedAddresses',
   'publicKeys',
   'crmShare',
+  'certificateNames',
+  'allowance',
 ] as const;
 const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   certificateFingerprints: [],
@@ -41,6 +43,8 @@ const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   allowedAddresses: [],
   publicKeys: [],
   crmShare: null,
+  certificateNames: [],
+  allowance: null,
 };
 
 /** The service itself, at its first start. */

@@ -298,6 +298,19 @@ export const problems = {
       facts: { retryAfter: 12 },
     },
   },
+  allowance_exhausted: {
+    status: 429,
+    title: 'The allowance is used up',
+    meaning:
+      'The consumer has used all requests that it has for the day or the month, counted in UTC. Nothing was changed.',
+    advice:
+      'Wait as long as Retry-After says: then the next day or month begins. Ask the operator for more if that is too long.',
+    example: {
+      detail:
+        'The 10000 requests of this day are used up. The next ones are there from 2027-03-02T00:00:00.000Z on.',
+      facts: { retryAfter: 3600 },
+    },
+  },
   internal_error: {
     status: 500,
     title: 'Something went wrong in the service',

@@ -135,7 +135,17 @@ describe('handoff consumer', () => {
       '--allow-address',
       '10.0.0.0/8',
     ];
-    const outcome = await run('update', id, ...set, ...more, '--certificate', fingerprint, '--json');
+    const names = ['--certificate-name', 'A.example', '--allowance', '10000/day'];
+    const outcome = await run(
+      'update',
+      id,
+      ...set,
+      ...more,
+      ...names,
+      '--certificate',
+      fingerprint,
+      '--json',
+    );
     assert.equal(outcome.code, 0, outcome.stderr);
     const changed = JSON.parse(outcome.stdout);
     assert.deepEqual(changed.permissions, [
@@ -155,6 +165,8 @@ describe('handoff consumer', () => {
     ];
     assert.deepEqual(limits, [false, '2030-01-01T00:00:00.000Z', 7, ['::1', '10.0.0.0/8']]);
     assert.deepEqual(changed.certificateFingerprints, [fingerprint]);
+    assert.deepEqual(changed.certificateNames, ['a.example']);
+    assert.deepEqual(changed.allowance, { requests: 10_000, per: 'day' });
     assert.equal(changed.name, 'Web shop');
     const listed = (await run('list')).stdout;
     assert.match(
@@ -212,6 +224,7 @@ describe('handoff consumer', () => {
       [['create', ...name, '--allow', 'quotes:read', '--allow', 'quotes:write'], /is listed already/],
       [['update', 'con_0000000000000000'], /name at least one option/],
       [['update', 'con_0000000000000000', '--enable', '--disable'], /Use either/],
+      [['update', 'con_0000000000000000', '--allowance', '10000'], /such as 10000\/day/],
       [['update', 'con_0000000000000000', '--rate-limit', '0'], /"0" is not a whole number from 1/],
       [['update', 'con_0000000000000000', '--valid-until', 'soon'], /"soon" is not a time/],
       [['update', 'con_0000000000000000', '--allow-address', 'host'], /allowedAddresses must be an IPv4/],

@@ -2,6 +2,8 @@ import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import {
+  type Allowance,
+  allowancePeriods,
   type Consumer,
   fingerprintPattern,
   ownableResources,
@@ -12,6 +14,7 @@ import {
 import {
   type ConsumerChange,
   checkChange,
+  maxAllowance,
   maxRateLimitPerMinute,
 } from '../../../identity/consumers/consumer-change.ts';
 import type { NewConsumer } from '../../../identity/consumers/consumer-store.ts';
@@ -32,6 +35,8 @@ export interface ConsumerOptions {
   allowAddress?: string[];
   crmShare?: string;
   certificate?: string[];
+  certificateName?: string[];
+  allowance?: string;
   publicKey?: string[];
   /** Of `create` only. */
   test?: true;
@@ -82,6 +87,12 @@ quotes:read[name,status] or quotes:read,write+approval; repeat it for several; $
       append,
     )
     .option(
+      '--certificate-name <name>',
+      'DNS name, URI or e-mail address of a client certificate that it must use, or none; repeat it for several, the old list is replaced',
+      append,
+    )
+    .option('--allowance <requests>', 'requests for each day or month (UTC), e.g. 10000/day, or none')
+    .option(
       '--public-key <file>',
       'file with a public key (PEM or JWK) with which it signs its requests for tokens, or none; repeat it for several, the old list is replaced',
       append,
@@ -114,20 +125,26 @@ function readPermissions(option: string, texts: readonly string[] = []) {
   return texts.map((text) => parsePermission(option, text));
 }
 
-function readLists({ allowAddress, certificate, publicKey }: ConsumerOptions) {
+function readLists({ allowAddress, certificate, certificateName, publicKey }: ConsumerOptions) {
   return {
     ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
     ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
+    ...(certificateName && { certificateNames: readList('--certificate-name', certificateName) }),
     ...(publicKey && { publicKeys: readList('--public-key', publicKey).map(readPublicKey) }),
   };
 }
 
-function readNumbers({ rateLimit, crmShare }: ConsumerOptions): Omit<ConsumerChange, 'permissions'> {
+function readNumbers({
+  rateLimit,
+  crmShare,
+  allowance,
+}: ConsumerOptions): Omit<ConsumerChange, 'permissions'> {
   return {
     ...(rateLimit !== undefined && {
       rateLimitPerMinute: readNumber('--rate-limit', rateLimit, maxRateLimitPerMinute),
     }),
     ...(crmShare !== undefined && { crmShare: readNumber('--crm-share', crmShare, 100) }),
+    ...(allowance !== undefined && { allowance: readAllowance(allowance) }),
   };
 }
 
@@ -203,6 +220,17 @@ function readNumber(option: string, text: string, most: number): number | null {
   const number = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (number >= 1 && number <= most) return number;
   throw badInput(`${option} ${JSON.stringify(text)} is not a whole number from 1 to ${most}, and not none.`);
+}
+
+function readAllowance(text: string): Allowance | null {
+  if (text === none) return null;
+  const [, digits, period] = /^(\d{1,13})\/(\w+)$/.exec(text) ?? [];
+  const requests = Number(digits);
+  const per = allowancePeriods.find((one) => one === period);
+  if (per !== undefined && requests >= 1 && requests <= maxAllowance) return { requests, per };
+  throw badInput(
+    `--allowance ${JSON.stringify(text)} is not a number of requests such as 10000/day or 200000/month, and not none.`,
+  );
 }
 
 function readFingerprints(texts: readonly string[]): string[] {

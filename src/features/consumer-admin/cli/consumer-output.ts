@@ -49,7 +49,8 @@ export function showConsumer(view: ConsumerView): string {
     `rate limit   ${view.rateLimitPerMinute ?? 'as in the settings'}`,
     `CRM share    ${view.crmShare === null ? 'none of its own' : `${view.crmShare} %`}`,
     `addresses    ${view.allowedAddresses.join(', ') || 'any'}`,
-    `certificates ${view.certificateFingerprints.join(', ') || 'none required'}`,
+    `allowance    ${showAllowance(view.allowance) ?? 'none'}`,
+    `certificates ${[...view.certificateFingerprints, ...view.certificateNames].join(', ') || 'none required'}`,
     `public keys  ${view.publicKeys.map((key) => key.kid ?? thumbprintOf(key)).join(', ') || 'none'}`,
     `created      ${view.createdAt}`,
     `updated      ${view.updatedAt}`,
@@ -80,17 +81,23 @@ function stateOf({ enabled, validUntil }: ConsumerView): string {
 }
 
 function limitsOf(view: ConsumerView): string[] {
-  const { validUntil, rateLimitPerMinute, allowedAddresses, crmShare, certificateFingerprints, publicKeys } =
-    view;
+  const { validUntil, rateLimitPerMinute, allowedAddresses, crmShare, publicKeys } = view;
+  const allowance = showAllowance(view.allowance);
+  const certificates = view.certificateFingerprints.length + view.certificateNames.length;
   return [
     ...(view.mode === 'live' ? [] : [view.mode]),
     ...(validUntil === null ? [] : [`until ${validUntil}`]),
     ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} a minute`]),
     ...(crmShare === null ? [] : [`${crmShare} % of CRM calls`]),
     ...(allowedAddresses.length === 0 ? [] : [`from ${allowedAddresses.join(', ')}`]),
-    ...(certificateFingerprints.length === 0 ? [] : [`certificates: ${certificateFingerprints.length}`]),
+    ...(allowance === undefined ? [] : [allowance]),
+    ...(certificates === 0 ? [] : [`certificates: ${certificates}`]),
     ...(publicKeys.length === 0 ? [] : [`public keys: ${publicKeys.length}`]),
   ].map((limit) => `(${limit})`);
+}
+
+function showAllowance(allowance: ConsumerView['allowance']): string | undefined {
+  return allowance === null ? undefined : `${allowance.requests} a ${allowance.per}`;
 }
 
 function showUse(lastUsedAt: string | null | undefined): string {

@@ -54,9 +54,9 @@ function tagOf(consumer: Consumer): string {
   return entityTag(JSON.stringify(viewOfConsumer(consumer, wallMs(), noUses)));
 }
 
-/** The consumer with its last uses. */
-export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>) {
+/** The consumer with its last uses, and what else is known of it. */
+export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>, more: object = {}) {
   const uses = await audit.lastUses([consumer]);
-  const body = JSON.stringify(viewOfConsumer(consumer, wallMs(), uses));
+  const body = JSON.stringify({ ...viewOfConsumer(consumer, wallMs(), uses), ...more });
   return { status: 200, body, headers: { etag: tagOf(consumer) } };
 }

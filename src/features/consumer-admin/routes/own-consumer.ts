@@ -1,16 +1,19 @@
+import { Type } from 'typebox';
 import { unlessNotModified } from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { listOwnAttemptsRoute } from './auth-attempts.ts';
 import { authorityOf, consumerAnswer, readAnswers } from './consumer-answer.ts';
-import { ownRotationBody, rotation } from './schemas.ts';
+import { id, ownConsumerSchema, ownRotationBody, rotation, usedAllowance } from './schemas.ts';
 
 interface Context {
   administration: Pick<ConsumerAdministration, 'rotate'>;
   audit: Audit;
+  allowances: Pick<Allowances, 'used'>;
 }
 
 const one = {
@@ -26,7 +29,7 @@ export function ownConsumerRoutes(context: Context, cursors: CursorCodec): Route
 }
 
 /** Shows a consumer what it may do. */
-function readRoute({ audit }: Context): Route {
+function readRoute({ audit, allowances }: Context): Route {
   return defineRoute({
     ...one,
     method: 'GET',
@@ -35,10 +38,21 @@ function readRoute({ audit }: Context): Route {
     description: 'What your credentials may do, and until when.',
     conditional: 'If-None-Match',
     request: {},
-    answers: readAnswers,
+    answers: { ...readAnswers, 200: { ...readAnswers[200], schema: ownConsumerSchema } },
     problems: [],
-    handle: async ({ consumer, headers: { 'if-none-match': known } }) =>
-      unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit)),
+    events: {
+      resource: 'consumer',
+      data: Type.Object({ id, allowance: usedAllowance }),
+      examples: {
+        'consumer.allowance_used': {
+          allowance: { requests: 10_000, per: 'day', used: 8000, resets_at: '2027-03-03T00:00:00.000Z' },
+        },
+      },
+    },
+    async handle({ consumer, headers: { 'if-none-match': known } }) {
+      const allowance = await allowances.used(consumer as Consumer);
+      return unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit, { allowance }));
+    },
   });
 }
 

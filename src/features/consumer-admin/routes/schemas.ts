@@ -1,11 +1,20 @@
 import { type TSchema, Type } from 'typebox';
 import {
+  maxCertificateNameLength,
+  maxCertificateNames,
+} from '../../../identity/consumers/certificate-names.ts';
+import {
+  allowancePeriods,
   fingerprintPattern,
   permissionActions,
   permissionResources,
   recordScopes,
 } from '../../../identity/consumers/consumer.ts';
-import { maxAllowedAddresses, maxRateLimitPerMinute } from '../../../identity/consumers/consumer-change.ts';
+import {
+  maxAllowance,
+  maxAllowedAddresses,
+  maxRateLimitPerMinute,
+} from '../../../identity/consumers/consumer-change.ts';
 import { credentialStates, expiredListedDays } from '../../../identity/consumers/consumer-view.ts';
 import { maxConsumerNameLength } from '../../../identity/consumers/permissions.ts';
 import { maxPublicKeys, publicKeyTypes } from '../../../identity/consumers/public-keys.ts';
@@ -108,6 +117,21 @@ const crmShareText =
   'Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. ' +
   'All consumers together: 100 at most.';
 
+const certificateNamesText =
+  'DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without ' +
+  'wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed ' +
+  'certificate needs no change.';
+const allowanceFields = {
+  requests: Type.Integer({
+    minimum: 1,
+    maximum: maxAllowance,
+    description: 'Requests for each of them.',
+    examples: [10_000],
+  }),
+  per: Type.Enum(allowancePeriods, { description: 'Of UTC.', examples: ['day'] }),
+};
+const allowanceText = 'Requests that the consumer has for each day or month; null: as many as it likes.';
+
 /** What a request may say of a consumer. */
 export const requested = {
   name: Type.String({
@@ -149,6 +173,15 @@ export const requested = {
     { maxItems: maxPublicKeys, description: publicKeysText },
   ),
   crmShare: orNull(Type.Integer({ minimum: 1, maximum: 100, examples: [25] }), crmShareText),
+  certificateNames: Type.Array(
+    Type.String({ minLength: 1, maxLength: maxCertificateNameLength, format: 'visible' }),
+    {
+      maxItems: maxCertificateNames,
+      description: certificateNamesText,
+      examples: [['orders.partner.example']],
+    },
+  ),
+  allowance: orNull(Type.Object(allowanceFields, { additionalProperties: false }), allowanceText),
 };
 
 /** What the consumer's requests work on; only a new consumer is given one. */
@@ -194,6 +227,12 @@ const consumerProperties = {
   allowedAddresses: requested.allowedAddresses,
   publicKeys: Type.Array(Type.Object(publicKeyFields), { maxItems: 100, description: publicKeysText }),
   crmShare: requested.crmShare,
+  certificateNames: Type.Array(Type.String({ maxLength: 400 }), {
+    maxItems: maxCertificateNames,
+    description: certificateNamesText,
+    examples: [['orders.partner.example']],
+  }),
+  allowance: orNull(Type.Object(allowanceFields), allowanceText),
   lastUsedAt,
   credentials: Type.Array(
     Type.Object({
@@ -217,6 +256,26 @@ export const consumerSchema = Type.Object(consumerProperties, {
   title: 'Consumer',
   description: 'A consumer of the API. Nothing here is secret.',
 });
+
+/** An allowance with what is used of it. */
+export const usedAllowance = Type.Object(
+  {
+    ...allowanceFields,
+    used: Type.Integer({
+      minimum: 0,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Requests since it began, on all replicas; others may be some seconds behind.',
+      examples: [8000],
+    }),
+    resets_at: Type.String({ ...moment('2027-03-02T00:00:00.000Z'), description: 'When it begins anew.' }),
+  },
+  { description: allowanceText },
+);
+
+export const ownConsumerSchema = Type.Object(
+  { ...consumerProperties, allowance: orNull(usedAllowance, allowanceText) },
+  { title: 'OwnConsumer', description: 'The consumer that asks. Nothing here is secret.' },
+);
 
 export const createdConsumerSchema = Type.Object(
   { ...consumerProperties, apiKey, apiSecret },

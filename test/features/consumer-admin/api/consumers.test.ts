@@ -34,6 +34,8 @@ const members = [
   'allowedAddresses',
   'publicKeys',
   'crmShare',
+  'certificateNames',
+  'allowance',
   'lastUsedAt',
   'credentials',
 ];

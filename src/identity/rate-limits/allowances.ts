@@ -1,0 +1,231 @@
+import { wallMs } from '../../platform/base/chance.ts';
+import { dayMs } from '../../platform/base/durations.ts';
+import { forgetOldest } from '../../platform/base/forget-oldest.ts';
+import { WriteBehind } from '../../platform/base/write-behind.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import type { Database } from '../../platform/store/database.ts';
+import type { Allowance } from '../consumers/consumer.ts';
+import { AllowancesTable, type StoredUse } from './allowances-table.ts';
+
+/** Consumers that are counted at once; one that is forgotten is read again. */
+const maxConsumers = 100_000;
+const batchSize = 500;
+/** Part of an allowance of which its consumer is told. */
+const noticedPart = 0.8;
+
+/** A consumer with what it may have. */
+export interface AllowanceOwner {
+  id: string;
+  allowance?: Allowance | null;
+}
+
+/** What is used of an allowance. */
+export interface AllowanceState extends Allowance {
+  used: number;
+  /** RFC 3339. */
+  resets_at: string;
+}
+
+/** A consumer has used most of its allowance. */
+export interface AllowanceNotice {
+  consumerId: string;
+  state: AllowanceState;
+  /** First day of the period, `YYYY-MM-DD`. */
+  period: string;
+}
+
+type Listener = (notice: AllowanceNotice) => Promise<void>;
+
+interface AllowancesOptions {
+  database: Database;
+  log: Log;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
+/** What one consumer has used on the present day, and before it in the month. */
+interface Use {
+  /** Days since 1970. */
+  day: number;
+  /** Counted by this process on that day. */
+  own: number;
+  /** As the database had it when `ownRead` of this process were in it. */
+  ofDay: number;
+  ofMonth: number;
+  ownRead: number;
+  allowance: Allowance;
+}
+
+/**
+ * Counts the requests of consumers that have an allowance. Each replica counts by itself, writes each second what it has counted,
+ * and reads what the others have: so an allowance may be passed by what replicas let through within a second. While the
+ * database is unavailable each goes on by itself.
+ */
+export class Allowances {
+  readonly #table: AllowancesTable;
+  readonly #log: Log;
+  readonly #clock: () => number;
+  readonly #uses = new Map<string, Use>();
+  readonly #unstored: WriteBehind<{ consumerId: string; day: number; requests: number }>;
+  /** Notices that were given, the oldest forgotten first. */
+  readonly #noticed = new Set<string>();
+  #listener: Listener | undefined;
+
+  constructor({ database, log, clock = wallMs }: AllowancesOptions) {
+    this.#table = new AllowancesTable(database);
+    this.#log = log;
+    this.#clock = clock;
+    this.#unstored = new WriteBehind({
+      write: async (rows) => {
+        await this.#table.store(rows);
+        await this.#read(rows.map(({ consumerId }) => consumerId));
+      },
+      batchSize,
+      most: maxConsumers,
+    });
+  }
+
+  /** Called until it has resolved once for a period of a consumer; on every replica. */
+  onNotice(listener: Listener): void {
+    this.#listener = listener;
+  }
+
+  /** Reads what was used in this month. Where that fails, it is read with the first requests. */
+  async start(): Promise<void> {
+    try {
+      for (const stored of await this.#table.readAll(this.#today())) this.#keep(stored);
+    } catch (err) {
+      this.#log.warn({ err }, 'what is used of allowances could not be read yet');
+    }
+  }
+
+  /** Counts a request; undefined where there is no allowance. One beyond it is refused and not counted. */
+  take({ id, allowance }: AllowanceOwner): (AllowanceState & { allowed: boolean }) | undefined {
+    if (!allowance) return undefined;
+    const use = this.#current(id, allowance);
+    const before = usedOf(use);
+    const allowed = before < allowance.requests;
+    if (allowed) {
+      use.own += 1;
+      const { day, own } = use;
+      this.#unstored.add(`${day} ${id}`, { consumerId: id, day, requests: own });
+    }
+    return { ...this.#stateOf(use), allowed };
+  }
+
+  /** What is used on all replicas; as far as this one knows while the database is unavailable. */
+  async used({ id, allowance }: AllowanceOwner): Promise<AllowanceState | null> {
+    if (!allowance) return null;
+    try {
+      await this.#unstored.flush();
+      await this.#read([id]);
+    } catch (err) {
+      this.#log.debug({ err, consumer_id: id }, 'what is used of an allowance could not be read');
+    }
+    return this.#stateOf(this.#current(id, allowance));
+  }
+
+  /** Whole seconds until the period ends. */
+  secondsUntil({ resets_at }: AllowanceState): number {
+    return Math.max(1, Math.ceil((Date.parse(resets_at) - this.#clock()) / 1000));
+  }
+
+  /** Whether this transaction is the first that tells of the period. */
+  claimNotice(transaction: Database['sql'], notice: AllowanceNotice): Promise<boolean> {
+    return this.#table.claimNotice(transaction, notice);
+  }
+
+  /** Adds up what processes have counted, and deletes what no allowance is about any more. Throws what the database does. */
+  compact(): Promise<void> {
+    return this.#table.compact();
+  }
+
+  /** Writes what is left. Never throws. */
+  async stop(): Promise<void> {
+    this.#listener = undefined;
+    await this.#unstored
+      .stop()
+      .catch((err: unknown) => this.#log.error({ err }, 'what is used of allowances could not be written'));
+  }
+
+  #today(): number {
+    return Math.floor(this.#clock() / dayMs);
+  }
+
+  async #read(consumerIds: readonly string[]): Promise<void> {
+    for (const stored of await this.#table.read(consumerIds, this.#today())) this.#keep(stored);
+    for (const id of new Set(consumerIds)) await this.#notice(id);
+  }
+
+  #keep({ consumer_id, day, ofDay, ofMonth, own }: StoredUse): void {
+    const known = this.#uses.get(consumer_id);
+    if (known === undefined) {
+      this.#uses.set(consumer_id, { day, own, ofDay, ofMonth, ownRead: own, allowance: noAllowance });
+      forgetOldest(this.#uses, maxConsumers);
+    } else if (known.day === day) {
+      // What was forgotten here goes on from what was stored.
+      known.own = Math.max(known.own, own);
+      Object.assign(known, { ofDay, ofMonth, ownRead: own });
+    }
+  }
+
+  #current(id: string, allowance: Allowance): Use {
+    const day = this.#today();
+    const known = this.#uses.get(id);
+    const use = known ?? { day, own: 0, ofDay: 0, ofMonth: 0, ownRead: 0, allowance };
+    if (use.day !== day) {
+      const isSameMonth = startOf('month', use.day) === startOf('month', day);
+      const ofMonth = isSameMonth ? use.ofMonth + use.own - use.ownRead : 0;
+      Object.assign(use, { day, own: 0, ofDay: 0, ofMonth, ownRead: 0 });
+    }
+    use.allowance = allowance;
+    if (known === undefined) {
+      this.#uses.set(id, use);
+      forgetOldest(this.#uses, maxConsumers);
+    }
+    return use;
+  }
+
+  #stateOf(use: Use): AllowanceState {
+    const { requests, per } = use.allowance;
+    const resets_at = new Date(endOf(per, use.day) * dayMs).toISOString();
+    return { requests, per, used: usedOf(use), resets_at };
+  }
+
+  async #notice(consumerId: string): Promise<void> {
+    const use = this.#uses.get(consumerId);
+    if (use === undefined || this.#listener === undefined) return;
+    const { requests, per } = use.allowance;
+    if (usedOf(use) < noticedPart * requests) return;
+    const period = new Date(startOf(per, use.day) * dayMs).toISOString().slice(0, 10);
+    const name = `${per} ${period} ${consumerId}`;
+    if (this.#noticed.has(name)) return;
+    try {
+      await this.#listener({ consumerId, state: this.#stateOf(use), period });
+      this.#noticed.add(name);
+      forgetOldest(this.#noticed, maxConsumers);
+    } catch (err) {
+      this.#log.warn({ err, consumer_id: consumerId }, 'a consumer could not be told of its allowance yet');
+    }
+  }
+}
+
+/** Of a consumer whose allowance is not known here yet: it is never reached. */
+const noAllowance: Allowance = { requests: Number.MAX_SAFE_INTEGER, per: 'day' };
+
+function usedOf({ allowance, own, ownRead, ofDay, ofMonth }: Use): number {
+  return (allowance.per === 'day' ? ofDay : ofMonth) + own - ownRead;
+}
+
+/** Days since 1970 of the first day of the period. */
+function startOf(per: Allowance['per'], day: number): number {
+  if (per === 'day') return day;
+  const date = new Date(day * dayMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1) / dayMs;
+}
+
+function endOf(per: Allowance['per'], day: number): number {
+  if (per === 'day') return day + 1;
+  const date = new Date(day * dayMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1) / dayMs;
+}
