@@ -5,30 +5,25 @@ import { pathToFileURL } from 'node:url';
 const root = join(import.meta.dirname, '..');
 const groupsDir = join(root, 'node_modules/.cache/test-groups');
 
-/** Folders whose files start the service in their own process; to load it takes a second of processor time. */
-const inProcess = /^test\/(api|features\/(?!console\/)[^/]+(\/api)?)\/[^/]+$/;
-/** The API, or a feature. */
-const folder = /^test\/(api|features\/[^/]+)/;
-/** Takes longer than a group. */
-const long = /odd-parameters/;
-/** A hook of a whole file would run for all files of its process. */
-const fileHook = /^(before|beforeEach|afterEach)\(/m;
+/** Take as long as a group, or measure the process that they run in. */
+const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/|bench\/)/;
+/** Wait for processes of their own most of the time. */
+const startsProcesses =
+  /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'|'node:child_process'/;
 /** Small enough to end within the time limit of a file. */
-const filesPerGroup = 6;
+const filesPerGroup = 12;
 
 /**
- * Divides test files into groups, each to run in one process, and others, each to run alone. A group is written as a module
- * that imports its files; paths are from the root.
+ * Divides test files into groups, each to run in one process, and others, each to run alone: to load the service takes a second
+ * of processor time, and so does the first start in a process. A group is written as a module that imports its files, each in a
+ * suite of its own, which bounds its hooks; paths are from the root.
  */
 export function writeGroups(files: readonly string[]): { groups: string[]; others: string[] } {
   const canShare = (file: string) =>
-    inProcess.test(file) && !long.test(file) && !fileHook.test(readFileSync(join(root, file), 'utf8'));
-  const byFolder = Object.groupBy(files.filter(canShare), (file) => folder.exec(file)?.[0] ?? '');
+    !alone.test(file) && !startsProcesses.test(readFileSync(join(root, file), 'utf8'));
   rmSync(groupsDir, { recursive: true, force: true });
   mkdirSync(groupsDir, { recursive: true });
-  const groups = Object.entries(byFolder).flatMap(([name, shared = []]) =>
-    chunksOf(shared).map((chunk, i) => writeGroup(`${name.replaceAll('/', '-')}-${i + 1}.mjs`, chunk)),
-  );
+  const groups = chunksOf(files.filter(canShare)).map((chunk, i) => writeGroup(`group-${i + 1}.mjs`, chunk));
   return { groups, others: files.filter((file) => !canShare(file)) };
 }
 
@@ -39,9 +34,10 @@ function chunksOf(files: readonly string[]): string[][] {
 
 function writeGroup(name: string, files: readonly string[]): string {
   const path = join(groupsDir, name);
-  writeFileSync(
-    path,
-    files.map((file) => `await import('${pathToFileURL(join(root, file)).href}');\n`).join(''),
+  const suites = files.map(
+    (file) =>
+      `describe('${file}', async () => {\n  await import('${pathToFileURL(join(root, file)).href}');\n});\n`,
   );
+  writeFileSync(path, `import { describe } from 'node:test';\n\n${suites.join('')}`);
   return relative(root, path);
 }

@@ -16,12 +16,18 @@ const allChecks = [
 ];
 
 /** Within a minute, what most mistakes are found by. */
-const isQuick = process.argv.includes('--quick');
-const checks = isQuick ? ['check:unit-tests', 'check:lint', 'check:types'] : allChecks;
-const tests = 'check:tests';
+const quickChecks = ['check:unit-tests', 'check:lint', 'check:types'];
 
-/** Far above what the tests take; a run that hangs ends with a message. */
-const testTimeoutMs = 60 * 60_000;
+/** After `npm test`, all that takes long: one after the other, since each needs the whole machine. */
+const nightlySteps = ['check:tests:nightly', 'test:soak', 'check:mutants'];
+
+const isQuick = process.argv.includes('--quick');
+const isNightly = process.argv.includes('--nightly');
+const checks = isNightly ? [] : isQuick ? quickChecks : allChecks;
+const steps = isNightly ? nightlySteps : isQuick ? [] : ['check:tests'];
+
+/** Far above what a step takes; one that hangs ends with a message. */
+const stepTimeoutMs = 60 * 60_000;
 
 let isInterrupted = false;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
@@ -49,16 +55,15 @@ async function runAll() {
       if (!(await passesInSilence(check))) failed.push(check);
   };
   await Promise.all(Array.from({ length: availableParallelism() }, runChecks));
-  for (const check of failed) console.error(`Failed: ${check}. Run it alone with: npm run ${check}`);
-  if (isQuick) return failed.length === 0 ? 0 : 1;
   // At a desk the cheap faults come first; CI shows everything at once.
-  if (failed.length > 0 && process.env['CI'] !== 'true') {
-    console.error(`The tests were not run. Run them alone with: npm run ${tests}`);
-    return 1;
+  const isOver = failed.length > 0 && process.env['CI'] !== 'true';
+  for (const step of isOver ? [] : steps) {
+    console.log(`\n== ${step}`);
+    if (!(await passes(step, { timeoutMs: stepTimeoutMs }))) failed.push(step);
   }
-  console.log(`\n== ${tests}`);
-  const testsPass = await passes(tests, { timeoutMs: testTimeoutMs });
-  return failed.length === 0 && testsPass ? 0 : 1;
+  for (const script of failed) console.error(`Failed: ${script}. Run it alone with: npm run ${script}`);
+  if (isOver && steps.length > 0) console.error(`Not run: ${steps.join(', ')}.`);
+  return failed.length === 0 ? 0 : 1;
 }
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { openBudget } from '../support/call-budget.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -195,8 +196,9 @@ describe('a replica that has made no call', { skip: redis === undefined && 'no r
 
   test('shows the budget and what is used of it, and of the org what another one has learnt', async () => {
     assert.deepEqual(atFirst, { used: 0, limit: 40, budget: 40, budget_used: 0 });
-    while ((await quotaOf(second)).limit === 40)
-      await second.request(`/v1/quotes/${randomUUID()}`, { as: first.console });
+    await eventually(async () => assert.notEqual((await quotaOf(second)).limit, 40), {
+      pause: () => second.request(`/v1/quotes/${randomUUID()}`, { as: first.console }),
+    });
     let quota = await quotaOf(first);
     const deadline = performance.now() + 20_000;
     while (quota.limit === 40 && performance.now() < deadline) {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createJobQueue, type JobQueue } from '../../src/platform/jobs/job-queue.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import type { Database } from '../../src/platform/store/database.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
@@ -35,7 +35,9 @@ describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' 
   });
 
   async function until(query: string): Promise<void> {
-    while ((await database.execute(query)).rows.length === 0) await sleep(50);
+    await eventually(async () => assert.notEqual((await database.execute(query)).rows.length, 0), {
+      everyMs: 50,
+    });
   }
 
   const addClaims = (completedAt: string, count: number) =>

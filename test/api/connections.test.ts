@@ -9,6 +9,7 @@ import { defineRoute, json } from '../../src/api/route.ts';
 import type { ServerOptions } from '../../src/api/server.ts';
 import { answerLimits, markShared } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway } from '../support/gateway.ts';
 import { connectRaw } from '../support/raw-client.ts';
 import {
@@ -195,7 +196,10 @@ for (const [how, startServer] of servers) {
       const clients = await Promise.all(Array.from({ length: 20 }, () => connectRaw(server.url)));
       for (const { socket } of clients) socket.pause().write(get('/large').repeat(100));
       const linesNow = () => server.logLines.filter(({ message }) => message === 'request');
-      while ((await cutOff()) < clients.length || linesNow().length < clients.length) await sleep(50);
+      await eventually(async () => {
+        assert.ok((await cutOff()) >= clients.length);
+        assert.ok(linesNow().length >= clients.length);
+      });
       const lines = linesNow();
       assert.equal(lines.length, clients.length);
       for (const { facts } of lines) assert.equal(facts['hung_up'], true);
@@ -292,7 +296,7 @@ for (const [how, startServer] of servers) {
           // More than one read brings: the rest waits in the socket.
           client.write(`GET /large HTTP/1.1\r\nhost: a\r\n${header}\r\n${get('/large').repeat(6000)}`);
           // The service is through with it before the client reads.
-          while (requestsOf(server) <= n) await sleep(5);
+          await eventually(() => assert.ok(requestsOf(server) > n), { everyMs: 5 });
           await sleep(20);
           const answer = await client.answer();
           assert.equal(answer?.body.length, bytes.length);

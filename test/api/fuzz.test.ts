@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
+import { eventually } from '../support/eventually.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 import { type OddRequest, oddRequests, oddStreams } from '../support/odd-requests.ts';
@@ -102,7 +103,7 @@ describe('no input makes an error of the service, or is left without an answer',
     const earlier = await metrics();
     if (requests > warmUp) await run(several, (requests - warmUp) / atOnce, askAtOnce);
     await run(oddStreams(odd), streams, send);
-    while ((await metrics()).active !== 0) await sleep(50);
+    await eventually(async () => assert.equal((await metrics()).active, 0), { everyMs: 50 });
     const { memory, errors } = await metrics();
     assert.deepEqual(errors, []);
     const isError = (line: string) => line.includes('"level":"error"');
@@ -112,7 +113,9 @@ describe('no input makes an error of the service, or is left without an answer',
     context.diagnostic(`statuses: ${[...statuses].join(', ')}`);
     context.diagnostic(`memory: ${earlier.memory / 1_048_576} MiB, then ${memory / 1_048_576} MiB`);
     if (requests > 2 * warmUp) {
-      while ((await metrics()).memory > earlier.memory + memoryBound) await sleep(1000);
+      await eventually(async () => assert.ok((await metrics()).memory <= earlier.memory + memoryBound), {
+        everyMs: 1000,
+      });
     }
   });
 });

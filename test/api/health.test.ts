@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 
 type Report = { status: string } & Record<string, Record<string, unknown>>;
@@ -18,7 +19,9 @@ describe('GET /v1/healthz', () => {
     reader = await gateway.newConsumer({ resource: 'members', actions: ['read'] });
     await gateway.request('/v1/members');
     // What reads changes, and the copy that it writes, are connected once they have read everything.
-    while (partsOf((await ask(null)).text).some(({ connected }) => !connected)) await delay(20);
+    await eventually(async () =>
+      assert.ok(!partsOf((await ask(null)).text).some(({ connected }) => !connected)),
+    );
   });
   after(() => gateway.stop());
 

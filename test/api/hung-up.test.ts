@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 
@@ -17,7 +17,7 @@ describe('a request whose caller has hung up', () => {
   /** The lines of a request once its last one is there. */
   async function logOf(requestId: string) {
     const ofRequest = () => gateway.logLines.filter(({ facts }) => facts['request_id'] === requestId);
-    while (!ofRequest().some(({ message }) => message === 'request')) await sleep(20);
+    await eventually(() => assert.ok(ofRequest().some(({ message }) => message === 'request')));
     return ofRequest();
   }
 
@@ -58,7 +58,8 @@ describe('a request whose caller has hung up', () => {
         `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n` +
           `x-request-id: ${id}\r\n\r\n{"type":`,
       );
-      if (path.startsWith('/v1/webhooks')) while ((await activeRequests()) !== 1) await sleep(20);
+      if (path.startsWith('/v1/webhooks'))
+        await eventually(async () => assert.equal(await activeRequests(), 1));
       socket.resetAndDestroy();
       const lines = await logOf(id);
       assert.deepEqual(
@@ -81,7 +82,7 @@ describe('a request whose caller has hung up', () => {
         'POST /api/v1/handoff HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n' +
           `x-request-id: ${id}\r\nx-api-key: ${apiKey}\r\nx-api-secret: ${apiSecret}\r\n\r\n{"type":`,
       );
-      while ((await activeRequests()) !== 1) await sleep(20);
+      await eventually(async () => assert.equal(await activeRequests(), 1));
       hangUp(socket);
       const lines = await logOf(id);
       const { facts } = lines.find(({ message }) => message === 'request') ?? {};

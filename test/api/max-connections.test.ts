@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { defineRoute, json } from '../../src/api/route.ts';
 import type { ServerOptions } from '../../src/api/server.ts';
 import { answerLimits } from '../../src/platform/http/connections.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway } from '../support/gateway.ts';
 import { connectRaw, type RawClient } from '../support/raw-client.ts';
 import {
@@ -90,7 +90,7 @@ for (const [how, startServer] of [
       const client = await open(from);
       const before = held.begun();
       client.write(get('/later'));
-      while (held.begun() === before) await sleep(5);
+      await eventually(() => assert.notEqual(held.begun(), before), { everyMs: 5 });
       return client;
     };
     /** Opens one after the other. */

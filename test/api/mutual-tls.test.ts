@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Certificate, type Certificates, createCertificates } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { createSecureClient, type SecureClient } from '../support/tls-client.ts';
 
@@ -65,7 +65,7 @@ describe('mutual TLS', () => {
 
   /** The one attempt with that result: it is logged once the answer is out, which may be a moment after it has come. */
   async function assertOneAttempt(gateway: TestGateway, result: string): Promise<void> {
-    while (attemptsOf(gateway, result).length === 0) await sleep(5);
+    await eventually(() => assert.notEqual(attemptsOf(gateway, result).length, 0), { everyMs: 5 });
     assert.equal(attemptsOf(gateway, result).length, 1);
   }
 

@@ -9,6 +9,7 @@ import { uncalledRoutes } from '../../src/app/routes.ts';
 import { features } from '../../src/features.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { accept } from '../support/handoffs.ts';
+import { partOf } from '../support/nightly.ts';
 import { isTime, type Odd, oddOnes, oddTexts, rightTimes, wrongTimes } from '../support/odd-values.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { recordFor } from '../support/records.ts';
@@ -168,7 +169,7 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
       for (const part of ['params', 'query', 'body'] as const) {
         const schema = route.request[part];
         if (schema === undefined) continue;
-        await each(oddOnes(schema), async (odd) => {
+        await each(partOf(oddOnes(schema), 6), async (odd) => {
           // A query that is no object cannot be sent.
           if (part !== 'body' && odd.pointer === '') return;
           const answer = await send(route, { ...example, [part]: fill(part, odd, route, example.params) });
@@ -176,7 +177,7 @@ describe('what callers with credentials send', { timeout: 1_200_000 }, () => {
           if (route.signature === undefined) checkTime(odd, answer, where);
         });
       }
-      await each(oddHeaders(route), async (odd) => {
+      await each(partOf(oddHeaders(route), 6), async (odd) => {
         await send(route, { ...example, headers: odd });
       });
     });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 import { listOperations } from '../support/operations.ts';
@@ -43,7 +44,7 @@ describe('requests that nobody should send', () => {
     const answer = await client.answer();
     assert.ok(answer && answer.status < 500, `${method} ${path}`);
     if (answer.headers['connection'] === 'close') Object.assign(client, await connect());
-    while (!logOf(id).some(({ message }) => message === 'request')) await sleep(5);
+    await eventually(() => assert.ok(logOf(id).some(({ message }) => message === 'request')), { everyMs: 5 });
     const [line] = logOf(id).filter(({ message }) => message === 'request');
     assert.equal(line?.facts['status'], answer.status);
     return { answer, result: line.facts['result'] };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { isPublic } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
+import { eventually } from '../support/eventually.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
 import { recordFor } from '../support/records.ts';
@@ -77,7 +77,7 @@ describe('what the service answers fits its document', () => {
       assert.equal(accepted.status, 202);
       const path = accepted.headers.get('location') ?? '';
       const shown = async () => (await (await send(path)).json()) as { status: string };
-      while ((await shown()).status !== 'failed') await sleep(20);
+      await eventually(async () => assert.equal((await shown()).status, 'failed'));
       await pages(`/v1/handoffs?trip_id=${body.trip_id}&limit=1`);
       assert.equal((await send(`${path}/history`)).status, 200);
       assert.equal((await send(`${path}/retry`, { method: 'POST' })).status, 202);
@@ -288,7 +288,7 @@ describe('what the service answers fits its document', () => {
     const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     await gateway.request(`/v1/quotes/${randomUUID()}`);
     // A state is shared for a moment, and nothing shows when it is over.
-    while ((await health()).status === 200) await sleep(100);
+    await eventually(async () => assert.notEqual((await health()).status, 200), { everyMs: 100 });
     await down.remove();
   });
 

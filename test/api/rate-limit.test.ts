@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { crc32 } from 'node:zlib';
 import type { PermissionAction } from '../../src/identity/consumers/consumer.ts';
 import { networkOf } from '../../src/platform/base/networks.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 import { startRedis } from '../support/redis.ts';
@@ -153,7 +153,7 @@ describe('the limit for failed authentications', () => {
       const answer = await gateway.request(path, { as: gateway.admin });
       return ((await answer.json()) as { data: { count: number }[] }).data;
     };
-    while ((await list()).reduce((sum, { count }) => sum + count, 0) < 6) await sleep(20);
+    await eventually(async () => assert.ok((await list()).reduce((sum, { count }) => sum + count, 0) >= 6));
     assert.deepEqual((await list()).map(({ count }) => count).toSorted(), [1, 1, 1, 1, 2]);
   });
 
@@ -318,7 +318,7 @@ test('replicas share a limit through Redis', { skip: !redis && 'no redis-server'
     };
     for (let i = 0; i < 10; i++) await remaining(here);
     // There, one request shows 99 at first, and less than 90 once the replicas have shared their counts.
-    while ((await remaining(there)) > 85) await sleep(300);
+    await eventually(async () => assert.ok((await remaining(there)) <= 85), { everyMs: 300 });
   } finally {
     await there.stop();
     await here.stop();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
@@ -109,7 +110,9 @@ describe('refused attempts of one consumer, on two replicas', {
 
   test('of both replicas are in one row, and none is lost when they stop', async () => {
     const shop = await make({});
-    while ((await there.request('/v1/bookings', { as: shop })).status !== 403) await sleep(20);
+    await eventually(async () =>
+      assert.equal((await there.request('/v1/bookings', { as: shop })).status, 403),
+    );
     const before = sumOf(await entriesOf(shop));
     await sendMany(400, (n) => (n % 2 === 0 ? here : there).request('/v1/bookings', { as: shop }));
     await there.stop();

@@ -15,6 +15,7 @@ import type { RequiredPermission } from '../../src/identity/consumers/permission
 import { commandLine } from '../../src/identity/consumers/record-changes.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { assertProblem } from '../support/problems.ts';
@@ -312,5 +313,7 @@ function allPermissions() {
 
 /** A change of a file is seen a little later, and nothing shows when. */
 async function untilRefused(gateway: TestGateway, as: Pair): Promise<void> {
-  while ((await gateway.request('/v1/quotes?limit=0', { as })).status !== 401) await sleep(20);
+  await eventually(async () =>
+    assert.equal((await gateway.request('/v1/quotes?limit=0', { as })).status, 401),
+  );
 }

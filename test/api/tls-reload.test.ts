@@ -4,9 +4,9 @@ import { cp, mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { connect as connectPlain } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import { type Certificate, type Certificates, createCertificates } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { createSecureClient, type SecureClient } from '../support/tls-client.ts';
 
@@ -69,7 +69,7 @@ describe('the secure port, while it runs', () => {
     const count = () => gateway.logLines.filter((line) => message.test(line.message)).length;
     const earlier = count();
     await publish(files);
-    while (count() === earlier) await sleep(20);
+    await eventually(() => assert.notEqual(count(), earlier));
   }
 
   const loaded = /certificates were loaded again/;
@@ -203,7 +203,7 @@ describe('the secure port, while it runs', () => {
       const answer = await fetch(`${gateway.operationsUrl}/metrics`);
       return answer.text();
     };
-    while (Number(failures.exec(await metrics())?.[1]) < 5) await sleep(20);
+    await eventually(async () => assert.ok(Number(failures.exec(await metrics())?.[1]) >= 5));
     const logged = gateway.logLines.filter(({ message }) => message === 'a TLS handshake failed');
     assert.equal(logged.length, 5);
     assert.ok(logged.every(({ level, facts }) => level === 'debug' && Object.keys(facts).join() === 'code'));

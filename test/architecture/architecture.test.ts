@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, describe, test } from 'node:test';
@@ -12,19 +12,28 @@ const root = join(import.meta.dirname, '../..');
 
 describe('the architecture', () => {
   test('is kept by every import', () => {
-    assert.deepEqual(findViolations(root), []);
+    assertNone(findViolations(root), 'Allow it in test/architecture/rules.ts, if it follows ARCHITECTURE.md');
   });
 
   test('is kept by every use of a table', () => {
-    assert.deepEqual(findTableViolations(root), []);
+    const advice = 'Call the owner that test/architecture/table-owners.ts names';
+    assertNone(findTableViolations(root), advice);
   });
 
   test('names the owner of each table, and of no other', () => {
-    assert.deepEqual(Object.keys(tableOwners).sort(), tablesOf(root));
-    assert.deepEqual(
-      Object.values(tableOwners).filter((owner) => !existsSync(join(root, owner))),
-      [],
+    const named = Object.keys(tableOwners);
+    const tables = tablesOf(root);
+    const differing = [...new Set(named).symmetricDifference(new Set(tables))];
+    const gone = Object.values(tableOwners).filter((owner) => !existsSync(join(root, owner)));
+    assertNone([...differing, ...gone], 'Say in test/architecture/table-owners.ts who owns it');
+  });
+
+  test('has tests that end', () => {
+    const pause = /while \([^\n]*\)\s*\{?\s*await (?:sleep|delay|turn|nextTick|new Promise)\b/;
+    const endless = globSync('test/**/*.ts', { cwd: root }).filter((file) =>
+      pause.test(readFileSync(join(root, file), 'utf8')),
     );
+    assertNone(endless, 'Wait with `eventually` of test/support/eventually.ts, which has a bound');
   });
 
   test('is described by rows that exist', () => {
@@ -35,14 +44,11 @@ describe('the architecture', () => {
     const own = JSON.parse(readFileSync(join(root, 'client/package.json'), 'utf8')) as { name: string };
     const dependencies = { ...manifest.dependencies, ...manifest.optionalDependencies, [own.name]: '' };
     const paths = [...Object.keys(mayImport), ...Object.values(mayImport).flat()];
-    assert.deepEqual(
-      paths.filter((path) => !existsSync(join(root, path))),
-      [],
-    );
-    assert.deepEqual(
-      Object.keys(packageHomes).filter((name) => !(name in dependencies)),
-      [],
-    );
+    const unused = [
+      ...paths.filter((path) => !existsSync(join(root, path))),
+      ...Object.keys(packageHomes).filter((name) => !(name in dependencies)),
+    ];
+    assertNone(unused, 'Take the row out of test/architecture/rules.ts');
   });
 
   test('allows no ring between folders', () => {
@@ -54,6 +60,11 @@ describe('the architecture', () => {
     }
   });
 });
+
+/** Fails with what was found and what to do about it. */
+function assertNone(found: readonly string[], advice: string): void {
+  assert.ok(found.length === 0, `${advice}:\n  ${found.join('\n  ')}`);
+}
 
 const trees: string[] = [];
 after(() => {

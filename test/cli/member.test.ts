@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
 import { lockDataDir } from '../../src/platform/base/file-lock.ts';
@@ -12,6 +11,7 @@ import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPglite } from '../../src/platform/store/pglite.ts';
 import { codeBlocks, readPage } from '../docs/pages.ts';
 import { CommandLine } from '../support/command-line.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { accept, untilHandoff } from '../support/handoffs.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
@@ -107,7 +107,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     await rule.remove();
     assert.deepEqual((await forgetJson(memberId)).waiting_handoffs, []);
     // The gateway has noticed that the CRM was down, and asks it again after a pause.
-    while ((await gateway.request('/v1/quotes')).status !== 200) await sleep(20);
+    await eventually(async () => assert.equal((await gateway.request('/v1/quotes')).status, 200));
   });
 
   test('erases one member from every table and from Redis, and leaves the others', async () => {
@@ -122,7 +122,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     const data = { external_id: memberId.toUpperCase(), last_name: 'Marín' };
     assert.equal((await sendWebhook(memberEvent(memberId, { data }))).status, 202);
     assert.equal((await sendWebhook(memberEvent(memberId, { type: 'case.opened', data }))).status, 202);
-    while ((await storesWith([',received,'])).length > 0) await sleep(20);
+    await eventually(async () => assert.ok((await storesWith([',received,'])).length <= 0));
     const rule = await gateway.org.arm({ match: { operation: 'create' }, effect: refusal });
     const result = { name: 'Casa Olivo', source: 'x', details: { request: 'request-7142' } };
     const failed = await accept(gateway, { member_id: memberId, result });

@@ -15,6 +15,7 @@ import {
 import { version } from '../../client/src/version.ts';
 import { generatedClientTypes } from '../../scripts/generate-openapi.ts';
 import { makeKeys } from '../support/assertions.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
 
@@ -188,11 +189,15 @@ describe('the client, against the service', () => {
       [external_id],
     );
     // In the moment of a try it can't be cancelled.
-    while ((await client.handoffs.retrieve(external_id)).status !== 'cancelled') {
-      await client.handoffs
-        .cancel(external_id)
-        .catch((error: HandoffProblem) => assert.equal(error.code, 'conflict'));
-    }
+    await eventually(
+      async () => assert.equal((await client.handoffs.retrieve(external_id)).status, 'cancelled'),
+      {
+        pause: () =>
+          client.handoffs
+            .cancel(external_id)
+            .catch((error: HandoffProblem) => assert.equal(error.code, 'conflict')),
+      },
+    );
     await assert.rejects(client.handoffs.retry(external_id), { code: 'conflict' });
     await held.remove();
     const direct = await client.handOff(offer({}), { respondAsync: true, waitSeconds: 20 });

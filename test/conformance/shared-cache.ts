@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
+import { eventually } from '../support/eventually.ts';
 import { locksConformance } from './locks.ts';
 
 export interface CacheUnderTest {
@@ -199,8 +200,7 @@ function announcements(underTest: () => CacheUnderTest): void {
     assert.equal(await cache.publish(channel, 'one'), 1);
     stop();
     // A server hears of it after a moment.
-    while ((await cache.publish(channel, 'none again')) > 0)
-      await new Promise((resolve) => setImmediate(resolve));
+    await eventually(async () => assert.equal(await cache.publish(channel, 'none again'), 0));
   });
 }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { limitsOf } from '../../src/crm/budget/bucket.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
@@ -9,6 +8,7 @@ import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import type { Resource } from '../../src/records/resource.ts';
 import { joinBudget } from '../support/call-budget.ts';
+import { eventually } from '../support/eventually.ts';
 import { recordLog } from '../support/log.ts';
 import { startRedis } from '../support/redis.ts';
 import { aCall, type CrmHarness, hasCode, quoteFor, type Replica, startCrmHarness } from './crm-harness.ts';
@@ -36,7 +36,8 @@ describe('a call for requests of several kinds, of two replicas', {
     caches = Array.from({ length: 2 }, () =>
       createRedisCache({ url: redis?.url ?? '', log: recordLog().log }),
     );
-    for (const cache of caches) while (await cache.checkHealth().catch(() => true)) await delay(5);
+    for (const cache of caches)
+      await eventually(async () => assert.ok(!(await cache.checkHealth().catch(() => true))), { everyMs: 5 });
     harness = await startCrmHarness({ cache: caches[0] as SharedCache });
     // The simulated org takes its time for the first query.
     await harness.crm.records.find(quote, randomUUID(), aCall());

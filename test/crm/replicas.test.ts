@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Locks } from '../../src/platform/base/lock.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../src/platform/cache/shared-cache.ts';
@@ -9,6 +8,7 @@ import { createDatabaseLocks } from '../../src/platform/store/database-locks.ts'
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
+import { eventually } from '../support/eventually.ts';
 import { recordLog } from '../support/log.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { type RedisServer, startRedis } from '../support/redis.ts';
@@ -36,7 +36,7 @@ const round = (harness: CrmHarness, replicas: Replica[], times: number) =>
 async function connectCaches(url: string, count: number): Promise<SharedCache[]> {
   const caches = Array.from({ length: count }, () => createRedisCache({ url, log: recordLog().log }));
   for (const cache of caches) {
-    while (await cache.checkHealth().catch(() => true)) await delay(5);
+    await eventually(async () => assert.ok(!(await cache.checkHealth().catch(() => true))), { everyMs: 5 });
   }
   return caches;
 }
@@ -80,9 +80,12 @@ it('replicas with one Redis go on when it dies, each with what it holds, and sha
     await round(harness, replicas, 60);
     assert.equal(await harness.org.calls('token'), 5);
     server = (await startRedis({ port: Number(new URL(server.url).port) })) as RedisServer;
-    for (const each of caches) while (await each.checkHealth().catch(() => true)) await delay(5);
+    for (const each of caches)
+      await eventually(async () => assert.ok(!(await each.checkHealth().catch(() => true))), { everyMs: 5 });
     await round(harness, replicas, 60);
-    while ((await cache.get('crm_token:dev')) === undefined) await delay(5);
+    await eventually(async () => assert.notEqual(await cache.get('crm_token:dev'), undefined), {
+      everyMs: 5,
+    });
     await round(harness, replicas, 60);
     assert.equal(await harness.org.calls('token'), 6);
     assert.equal((await harness.org.records('Quote__c')).length, 360);
@@ -123,7 +126,7 @@ it('without Redis replicas ask one after another, under a lock in the database',
       const answers = round(harness, replicas, 60);
       await harness.org.struck(hold);
       // The one that holds the lock hangs in the CRM: the two others look for it again and again, and ask nobody.
-      while (refusals.filter((count) => count >= 3).length < 2) await delay(5);
+      await eventually(() => assert.ok(refusals.filter((count) => count >= 3).length >= 2), { everyMs: 5 });
       assert.equal(await harness.org.calls('token'), 3 * (asked - 1) + 1);
       await harness.org.release(hold);
       await answers;

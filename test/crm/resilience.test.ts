@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Call, startCall } from '../../src/platform/base/call.ts';
 import type { Problem } from '../../src/platform/base/problem.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   aCall,
   aList,
@@ -43,8 +44,12 @@ describe('a CRM that is dead', () => {
   /** Asks until the breaker is open. */
   async function killed(): Promise<void> {
     await harness.org.fault({ kind: 'down' }, { path: '/services/data/' });
-    while ((await total(replica.metrics, 'handoff_crm_breaker_open')) === 0)
-      await assert.rejects(find(), { code: 'crm_unavailable' });
+    await eventually(
+      async () => assert.notEqual(await total(replica.metrics, 'handoff_crm_breaker_open'), 0),
+      {
+        pause: () => assert.rejects(find(), { code: 'crm_unavailable' }),
+      },
+    );
   }
 
   it('is not waited for: requests are refused without a call, before their keys are claimed', async () => {
@@ -116,13 +121,14 @@ describe('a daily quota that is used up', () => {
     assert.throws(() => replica.crm.records.admit(aCall()), { code: 'crm_quota_exhausted' });
     const { metered, tokensIssued } = await harness.org.counters();
     assert.deepEqual([metered, tokensIssued], [0, 0]);
-    while (
-      await find().then(
-        () => false,
-        () => true,
-      )
-    )
-      await sleep(20);
+    await eventually(async () =>
+      assert.ok(
+        !(await find().then(
+          () => false,
+          () => true,
+        )),
+      ),
+    );
     replica.crm.records.admit(aCall());
   });
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { openBudget } from '../support/call-budget.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -51,7 +51,9 @@ describe('four gateways that share a budget of calls', { skip }, () => {
 
   /** Waits until no gateway holds calls: then the bucket has what the org has counted, to the last call. */
   async function untilSettled(): Promise<void> {
-    while ((await budget.used()) - neverMade !== (await metered())) await delay(50);
+    await eventually(async () => assert.equal((await budget.used()) - neverMade, await metered()), {
+      everyMs: 50,
+    });
   }
 
   async function drain(): Promise<void> {
@@ -152,7 +154,9 @@ describe('four gateways that share a budget of calls', { skip }, () => {
     assert.ok(calls > 0 && calls <= most + cluster.gateways.length, `${calls} of ${most}`);
     await proxy.restore();
     // A call may have been taken in the moment of the cut, and be counted and not made; none is made and not counted.
-    while ((await budget.used()) - neverMade < (await metered())) await delay(50);
+    await eventually(async () => assert.ok((await budget.used()) - neverMade >= (await metered())), {
+      everyMs: 50,
+    });
   });
 
   it('lose no more than the calls that one held when it was killed, and have no new burst after a restart', async () => {

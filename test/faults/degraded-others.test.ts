@@ -5,6 +5,7 @@ import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createVaultSecretsManager } from '../../src/platform/secrets/vault.ts';
 import { createCertificates } from '../support/certificates.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';
@@ -182,11 +183,14 @@ describe('a gateway whose Redis speaks TLS', () => {
     try {
       if (!redis) return context.skip('there is no Redis');
       const trusting = await installation.start({ NODE_EXTRA_CA_CERTS: authority.certFile });
-      while (!(await isCacheConnected(trusting))) await delay(50);
+      await eventually(async () => assert.ok(await isCacheConnected(trusting)), { everyMs: 50 });
       trusting.signal('SIGTERM');
       await trusting.ended;
       const other = await installation.start();
-      while (!other.output.some((line) => line.includes('Redis is not connected'))) await delay(50);
+      await eventually(
+        () => assert.ok(other.output.some((line) => line.includes('Redis is not connected'))),
+        { everyMs: 50 },
+      );
       assert.equal(await isCacheConnected(other), false);
     } finally {
       await installation.remove();

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { PgBoss } from 'pg-boss';
 import { openClaims } from '../support/claims.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Answer, isReplay, type KeyedWrite, KeyedWrites } from '../support/keyed-writes.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -80,10 +81,15 @@ describe('two gateways whose PostgreSQL crashes', { skip }, () => {
       assert.partialDeepStrictEqual(state, { status: 'unavailable', database: { connected: false } });
     }
     // The job queue stands still with the database: requests see to new tokens.
-    while ((await tokensIssued()) < before.tokens + 3) await others.successes(5);
+    await eventually(async () => assert.ok((await tokensIssued()) >= before.tokens + 3), {
+      pause: () => others.successes(5),
+    });
     await assertQueueFailuresAreLoggedOnce();
     await postgres.restart();
-    while ((await health()).some((state) => (state as { status: string }).status !== 'ok')) await delay(50);
+    await eventually(
+      async () => assert.ok(!(await health()).some((state) => (state as { status: string }).status !== 'ok')),
+      { everyMs: 50 },
+    );
     const after = { ...seen };
     await Promise.all([others.successes(40), keyed.successes(40)]);
     assert.ok(seen.done >= after.done + 40);
@@ -139,7 +145,11 @@ describe('two gateways whose PostgreSQL crashes', { skip }, () => {
     const boss = new PgBoss({ connectionString: postgres.url, supervise: false, schedule: false });
     await boss.start();
     const job = (await boss.send('refresh-crm-token')) as string;
-    while ((await boss.findJobs('refresh-crm-token', { id: job }))[0]?.state !== 'completed') await delay(50);
+    await eventually(
+      async () =>
+        assert.equal((await boss.findJobs('refresh-crm-token', { id: job }))[0]?.state, 'completed'),
+      { everyMs: 50 },
+    );
     await boss.stop({ graceful: false });
   });
 });

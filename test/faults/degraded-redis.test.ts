@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { PgBoss } from 'pg-boss';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import type { GatewayProcess } from '../support/gateway-process.ts';
 import { startLoad } from '../support/load.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -54,8 +54,9 @@ describe('three gateways on one PostgreSQL and one Redis', { skip }, () => {
 
   /** Waits until Redis answers here and to every gateway. */
   async function untilConnected(): Promise<void> {
-    while (await cache.checkHealth().catch(() => true)) await delay(10);
-    for (const gateway of cluster.gateways) while (!(await health(gateway)).cache.connected) await delay(50);
+    await eventually(async () => assert.ok(!(await cache.checkHealth().catch(() => true))), { everyMs: 10 });
+    for (const gateway of cluster.gateways)
+      await eventually(async () => assert.ok((await health(gateway)).cache.connected), { everyMs: 50 });
   }
 
   it('ask once for a token, and once for another when the CRM revokes it under load', async () => {
@@ -142,7 +143,9 @@ describe('three gateways on one PostgreSQL and one Redis', { skip }, () => {
       await boss.send('refresh-crm-token');
       await fault.hit(2);
       const current = async () => JSON.parse((await cache.get('crm_token:dev')) ?? '{}') as typeof record;
-      while ((await current()).access_token === record.access_token) await delay(50);
+      await eventually(async () => assert.notEqual((await current()).access_token, record.access_token), {
+        everyMs: 50,
+      });
       assert.equal(await tokenCalls(), before + 3);
     } finally {
       await boss.stop({ graceful: false });

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Claims, openClaims } from '../support/claims.ts';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type Answer, assertAnswerIs, assertInProgress, KeyedWrites } from '../support/keyed-writes.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
@@ -49,7 +50,9 @@ describe('a PostgreSQL that hangs', { skip: !postgres && 'no PostgreSQL' }, () =
   /** Connections stay and are made, and nothing ever comes back. */
   const hang = () => proxy.holdRequests('');
   const untilBack = async () => {
-    while ((await writes.creation().send(gateway.url)).status !== 201) await sleep(100);
+    await eventually(async () => assert.equal((await writes.creation().send(gateway.url)).status, 201), {
+      everyMs: 100,
+    });
   };
   const refuses = async (work: Promise<Answer>) => {
     const answer = await soon(work);

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { recordLog } from '../support/log.ts';
@@ -44,7 +45,7 @@ describe('a secrets folder that was emptied', () => {
     }
   };
   const untilStatus = async (path: string, as: Credentials, wanted: number) => {
-    while ((await call(path, as)).status !== wanted) await sleep(20);
+    await eventually(async () => assert.equal((await call(path, as)).status, wanted));
   };
 
   it('counts as unavailable: what is loaded keeps working, and changes are refused', async () => {
@@ -66,7 +67,13 @@ describe('a secrets folder that was emptied', () => {
     const { mtimeMs: before } = await stat(secrets);
     const starting = installation.start();
     // It takes a lock in the folder while it looks for consumers.
-    while ((await stat(secrets)).mtimeMs === before || (await readdir(secrets)).length > 0) await sleep(5);
+    await eventually(
+      async () => {
+        assert.notEqual((await stat(secrets)).mtimeMs, before);
+        assert.deepEqual(await readdir(secrets), []);
+      },
+      { everyMs: 5 },
+    );
     await cp(backup, secrets, { recursive: true });
     gateway = await starting;
     assert.match(gateway.output.join('\n'), /waiting for the secrets manager/);
@@ -94,7 +101,7 @@ describe('a secrets folder that was emptied', () => {
     await manager.close();
     await untilStatus('/v1/quotes', admin, 401);
     // Its record goes once the revocation is recorded.
-    while ((await readdir(join(secrets, 'consumers'))).length > 0) await sleep(20);
+    await eventually(async () => assert.ok((await readdir(join(secrets, 'consumers'))).length <= 0));
     await sleep(500);
     await untilConnected(true);
     assert.equal((await call('/v1/quotes', admin)).status, 401);

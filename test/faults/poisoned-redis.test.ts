@@ -5,6 +5,7 @@ import { type AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import { startLoad } from '../support/load.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -98,7 +99,7 @@ describe('two gateways, and somebody who can write to their Redis', { skip }, ()
       await create(cluster.gateways[client % 2]?.url as string);
       made += 1;
     });
-    while (forged.length < 10) await load.successes(1);
+    await eventually(() => assert.ok(forged.length >= 10), { pause: () => load.successes(1) });
     await load.stop();
     await Promise.all(forged);
     spy.disconnect();

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { embedded } from '../support/own-database.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -102,7 +103,9 @@ describe('a gateway as a process', () => {
     };
     assert.equal(await probe(), 'keep-alive');
     gateway.signal('SIGTERM');
-    while (!gateway.output.some((line) => line.includes('"stopping"'))) await probe();
+    await eventually(() => assert.ok(gateway.output.some((line) => line.includes('"stopping"'))), {
+      pause: probe,
+    });
     assert.equal(await probe(), 'close');
     assert.equal((await gateway.ended).code, 0);
     agent.destroy();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { createInstallation } from '../support/gateway-process.ts';
 import { startOwnOrg } from '../support/own-org.ts';
 import { freePort } from '../support/ports.ts';
@@ -36,7 +36,7 @@ it('a start waits for PostgreSQL and the secrets manager but not for Redis; read
       () => undefined,
     );
   const until = async (isSo: () => boolean | Promise<boolean>) => {
-    while (!(await isSo())) await delay(20);
+    await eventually(async () => assert.ok(await isSo()));
   };
   try {
     await postgres.crash();

@@ -5,13 +5,11 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
+import { isNightly } from '../support/nightly.ts';
 import { freePort } from '../support/ports.ts';
 import { connectRaw } from '../support/raw-client.ts';
 
 const MiB = 1024 * 1024;
-
-/** With the times as they are in service; takes three minutes. */
-const isLong = process.env['SOAK_UNREAD'] !== undefined;
 
 describe('clients that do not read, and a gateway as a process', () => {
   let installation: Installation;
@@ -98,7 +96,9 @@ describe('clients that do not read, and a gateway as a process', () => {
     });
   }
 
-  test('those that go on not reading are cut off within 45 seconds', { skip: !isLong }, async () => {
+  test('those that go on not reading are cut off within 45 seconds', {
+    skip: !isNightly && 'it takes a minute: for the nightly run',
+  }, async () => {
     const cutOff = () => sample('handoff_connections_ended_total', { reason: 'unread' });
     // The kernel takes the small answers of the others whole: nothing of them is held.
     for (const [what, sockets, times, request] of [...floods.slice(0, 2), ...floods.slice(-2)]) {

@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Claims, openClaims } from '../support/claims.ts';
+import { eventually } from '../support/eventually.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { type Answer, assertInProgress, isReplay, KeyedWrites } from '../support/keyed-writes.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
@@ -130,7 +131,7 @@ describe('a gateway of several worker processes', { skip }, () => {
     }
     for (const pid of workers) process.kill(pid, 'SIGINT');
     gateway.signal('SIGINT');
-    while ((await ready()) !== 503) await delay(10);
+    await eventually(async () => assert.equal(await ready(), 503), { everyMs: 10 });
     // It still accepts for drainSeconds.
     const late = await fetch(`${gateway.url}/v1/docs`);
     await late.text();
@@ -153,7 +154,7 @@ describe('a gateway of several worker processes', { skip }, () => {
       await end(gateway);
       assert.deepEqual(await gateway.ended, expected);
       await cut;
-      while (workersOf(gateway).some(isAlive)) await delay(10);
+      await eventually(() => assert.ok(!workersOf(gateway).some(isAlive)), { everyMs: 10 });
       await hold.remove();
     });
   }

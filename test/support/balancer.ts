@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from './eventually.ts';
 import type { GatewayProcess } from './gateway-process.ts';
 
 type Backend = Pick<GatewayProcess, 'url' | 'operationsUrl'>;
@@ -56,7 +58,7 @@ export async function startBalancer(backends: () => readonly Backend[]): Promise
   return {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
     ready: async (backend) => {
-      while (!ready.includes(backend)) await delay(10);
+      await eventually(() => assert.ok(ready.includes(backend)), { everyMs: 10 });
     },
     close: async () => {
       stop.abort();

@@ -10,7 +10,9 @@ const pictures = join(import.meta.dirname, '../../test-output/console');
 /** The machine may be busy: nothing here is about how fast it is. */
 const timeoutMs = 60_000;
 
+/** The one without a window first: it does the same in little more than half the time. */
 const usualPaths = [
+  '/usr/bin/chromium-headless-shell',
   '/usr/bin/chromium',
   '/usr/bin/chromium-browser',
   '/usr/bin/google-chrome',
@@ -42,7 +44,7 @@ export function findChromium(): string | undefined {
   const found = named ?? usualPaths.find((path) => existsSync(path));
   if (found === undefined && process.env['CI'] === 'true')
     throw new Error(
-      'There is no Chromium: install the Debian package chromium, or name the program in CHROMIUM.',
+      'There is no Chromium: install the Debian package chromium-headless-shell, or name the program in CHROMIUM.',
     );
   return found;
 }

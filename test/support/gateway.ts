@@ -1,8 +1,8 @@
+import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp, type Started } from '../../src/app/app.ts';
 import { loadSettings } from '../../src/app/settings.ts';
 import type { Permission } from '../../src/identity/consumers/consumer.ts';
@@ -12,6 +12,7 @@ import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { fieldNamesOf } from '../../src/records/field-names.ts';
 import { listOf, resourcesOf } from '../../src/records/mapping.ts';
 import { DiningPartner } from './dining-partner.ts';
+import { eventually } from './eventually.ts';
 import { type LogLine, recordLog } from './log.ts';
 import { recordAnswers } from './native-ids.ts';
 import { Org } from './org.ts';
@@ -95,11 +96,12 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
     newConsumer: async (...permissions) => {
       const consumer = await createConsumer(settings.secretsDir, permissions);
       // A change of a file is seen a little later, and nothing shows when.
-      while (
-        (await send(`${started.url}/api/v1/handoff`, { body: '{', as: consumer }, consumer)).status === 401
-      ) {
-        await sleep(20);
-      }
+      await eventually(async () =>
+        assert.notEqual(
+          (await send(`${started.url}/api/v1/handoff`, { body: '{', as: consumer }, consumer)).status,
+          401,
+        ),
+      );
       return consumer;
     },
     stop: async () => {

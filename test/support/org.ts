@@ -1,4 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import assert from 'node:assert/strict';
+import { eventually } from './eventually.ts';
 
 /** The simulated org as a test sees it: its records, its counters, and the faults that it can be asked for. */
 export class Org {
@@ -77,7 +78,7 @@ export class Org {
 
   /** Until the service has asked what objects there are, which is its first call after its start. */
   async untilDescribed(): Promise<void> {
-    while ((await this.counters())['metered'] === 0) await sleep(20);
+    await eventually(async () => assert.notEqual((await this.counters())['metered'], 0));
   }
 
   /** The armed faults, and how often each has struck. */

@@ -212,7 +212,7 @@ function otherUser(): { uid: number; gid: number } | undefined {
 }
 
 async function run(url: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 });
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 120_000 });
   // A server that ends breaks the connection after its answer too.
   client.on('error', () => {});
   try {

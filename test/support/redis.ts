@@ -1,10 +1,11 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 
 export interface RedisServer {
@@ -66,7 +67,7 @@ export async function startRedis(
     once(child, 'error').then(() => false),
   ]);
   if (!started) return missing('redis-server is not installed');
-  while (!(await accepts(port))) await delay(10);
+  await eventually(async () => assert.ok(await accepts(port)), { everyMs: 10 });
   const user = options.password === undefined ? '' : `:${options.password}@`;
   return {
     url: `redis://${user}127.0.0.1:${port}`,

@@ -1,9 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import assert from 'node:assert/strict';
 import { createAuthenticatedCache, loadCacheKeys } from '../../src/platform/cache/authenticated.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
+import { eventually } from './eventually.ts';
 import { recordLog } from './log.ts';
 
 /** The cache of the gateways with those secrets, of the environment `dev`. */
@@ -13,6 +14,6 @@ export async function openSharedCache(redisUrl: string, secretsDir: string): Pro
   const keys = await loadCacheKeys(secrets, 'dev');
   await secrets.close();
   const cache = createRedisCache({ url: redisUrl, log });
-  while (await cache.checkHealth().catch(() => true)) await delay(10);
+  await eventually(async () => assert.ok(!(await cache.checkHealth().catch(() => true))), { everyMs: 10 });
   return createAuthenticatedCache({ cache, keys, log, metrics: createMetrics() });
 }

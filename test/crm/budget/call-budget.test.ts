@@ -11,6 +11,7 @@ import {
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 
 /** One call in 36 minutes: only the 30 calls of the burst come while a test runs. */
@@ -152,9 +153,9 @@ describe('one replica of a budget of calls', () => {
     await takeAll(other, 10);
     // It does not know yet that none is left.
     const write = one.wait('write', who('tenant'));
-    while (marks() === 0) await nextTick();
+    await eventually(() => assert.notEqual(marks(), 0), { pause: nextTick });
     write.giveUp();
-    while (marks() > 0) await nextTick();
+    await eventually(() => assert.ok(marks() <= 0), { pause: nextTick });
   });
 
   it('does not report so again and again while the store is unavailable', async () => {
@@ -164,7 +165,9 @@ describe('one replica of a budget of calls', () => {
     await takeAll(one, 20);
     await takeAll(other, 10);
     const write = one.wait('write', who('tenant'));
-    while (!JSON.stringify(store.bucket.replicas).includes('writeSince')) await nextTick();
+    await eventually(() => assert.ok(JSON.stringify(store.bucket.replicas).includes('writeSince')), {
+      pause: nextTick,
+    });
     store.isUnavailable = true;
     const before = store.reads;
     write.giveUp();

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Page, Route } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
@@ -71,7 +72,7 @@ describe('answers that come late, or not at all', {
     const [newest = ''] = await shown();
     await insert(10);
     await page.getByRole('button', { name: 'Refresh' }).click();
-    while ((await shown())[0] === newest) await page.evaluate('new Promise(requestAnimationFrame)');
+    await eventually(async () => assert.notEqual((await shown())[0], newest));
     await old.continue();
     await page.getByRole('row').nth(80).waitFor();
     assert.equal(new Set(await shown()).size, 80);

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { signIn, textOf } from './pages.ts';
 
@@ -130,7 +131,7 @@ describe('results that a search program passes to the console', {
     const tripId = randomUUID();
     await search.page.evaluate(send(['First', 'Second'], tripId));
     const trip = desk.getByRole('textbox', { name: 'Trip ID' });
-    while ((await trip.inputValue()) !== tripId) await desk.evaluate('new Promise(requestAnimationFrame)');
+    await eventually(async () => assert.equal(await trip.inputValue(), tripId));
     await card('First').getByRole('button', { name: 'Hand off again…' }).waitFor();
     await card('Second').getByRole('button', { name: 'Try again' }).waitFor();
     await search.page.evaluate(send(['Third'], tripId));

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { newReservation } from '../../support/reservations.ts';
@@ -176,7 +177,7 @@ describe('records in a browser', {
     await page.goBack();
     await rows.nth(60).waitFor();
     const isBack = async () => Math.abs((await page.evaluate<number>('scrollY')) - height) < 3;
-    while (!(await isBack())) await page.evaluate('new Promise(requestAnimationFrame)');
+    await eventually(async () => assert.ok(await isBack()));
     assert.deepEqual(
       asked.filter((url) => url.includes('/v1/quotes')),
       [],

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { KnownIds } from '../../../src/features/events/known-ids.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 
 test('a reader that stands still while it stores what it has read is replaced all the same', async (t) => {
   const database = await databaseKinds['PostgreSQL']?.(2);
@@ -29,7 +29,9 @@ test('a reader that stands still while it stores what it has read is replaced al
     );
   await standsStill.promise;
   // As long as the row is locked it fails.
-  while (!(await other.take(true).catch(() => undefined))?.fence) await sleep(50);
+  await eventually(async () => assert.ok((await other.take(true).catch(() => undefined))?.fence), {
+    everyMs: 50,
+  });
   goOn.resolve();
   assert.equal(await stored, 'not stored');
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import { callTool, modernRequest, sendMcp, type ToolResult } from '../../support/mcp.ts';
@@ -228,8 +228,11 @@ describe('what an agent asks for', () => {
     await assert.rejects(lost);
     await held.remove();
     let again = await call('hand_off', given);
-    while (again.structuredContent['code'] === 'idempotency_in_progress')
-      again = await call('hand_off', given);
+    again = await eventually(async () => {
+      const answer = await call('hand_off', given);
+      assert.notEqual(answer.structuredContent['code'], 'idempotency_in_progress');
+      return answer;
+    });
     assert.equal(again.structuredContent['replayed'], true, again.content[0]?.text);
     assert.equal((await quotesOf(given.trip_id)).length, 1);
   });
@@ -276,7 +279,7 @@ describe('what an agent asks for', () => {
       };
       return data.map(({ endpoint, status }) => `${endpoint} ${status}`).sort();
     };
-    while ((await results()).length < 40) await sleep(20);
+    await eventually(async () => assert.ok((await results()).length >= 40));
     assert.deepEqual(await results(), [
       ...Array<string>(32).fill('POST /api/v1/handoff 201'),
       ...Array<string>(8).fill('POST /api/v1/handoff 429'),

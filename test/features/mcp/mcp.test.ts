@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import {
@@ -227,7 +227,7 @@ describe('the endpoint for agents', () => {
     const [calls = 0, lists = 0] = await measured();
     await callTool(gateway.url, gateway.console, 'list_quotes', {}, { 'x-request-id': 'one-call' });
     const lines = () => gateway.logLines.filter(({ facts }) => facts.request_id === 'one-call');
-    while (lines().length === 0) await sleep(5);
+    await eventually(() => assert.notEqual(lines().length, 0), { everyMs: 5 });
     assert.deepEqual(
       lines().map(({ facts }) => [facts.endpoint, facts.result, facts.consumer_id]),
       [['GET /v1/quotes', 'accepted', gateway.console.id]],

@@ -8,6 +8,7 @@ import type { CreatedConsumer } from '../../../src/identity/consumers/consumer-s
 import { makeConsumerId, makeCredentialPair } from '../../../src/identity/consumers/credentials.ts';
 import { consumerSecretName } from '../../../src/identity/consumers/stored-consumer.ts';
 import { createTestConsumers, createTestSecrets } from '../../identity/consumers/fixture.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 
 const issuer = 'https://handoff.example.com';
@@ -182,7 +183,9 @@ describe('access tokens', () => {
     const { key } = await addSigningKey(store.secrets, 'dev', parts.clock(), refreshSeconds);
     parts.clock.advance(2000);
     // The new key is published before it signs.
-    while (!here.keys.valid().some(({ kid }) => kid === key.kid)) await here.keys.find(key.kid);
+    await eventually(() => assert.ok(here.keys.valid().some(({ kid }) => kid === key.kid)), {
+      pause: () => here.keys.find(key.kid),
+    });
     assert.equal(decodeProtectedHeader(await issue()).kid, oldKid);
     parts.clock.advance(10_000);
     const renewed = await issue();

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeJwt, type JWTPayload } from 'jose';
 import type { OAuth2Error } from 'oauth4webapi';
 import { assertionOf, makeKeys, type Partner } from '../../support/assertions.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { freePort } from '../../support/ports.ts';
 import { startPostgres } from '../../support/postgres.ts';
@@ -346,10 +347,14 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
         const token = await calls.tokenFor(fields);
         // The other replica has not heard of that consumer, perhaps.
         assert.equal((await calls.call('/v1/quotes', token)).status, 200);
-        while ((await calls.call('/v1/quotes', token, { gateway: there })).status !== 200) await sleep(20);
+        await eventually(async () =>
+          assert.equal((await calls.call('/v1/quotes', token, { gateway: there })).status, 200),
+        );
         await end(partner);
         assert.equal((await calls.call('/v1/quotes', token)).status, 401);
-        while ((await calls.call('/v1/quotes', token, { gateway: there })).status !== 401) await sleep(20);
+        await eventually(async () =>
+          assert.equal((await calls.call('/v1/quotes', token, { gateway: there })).status, 401),
+        );
       };
       await ends(({ id }) => calls.administer('PATCH', `/${id}`, { enabled: false }), 'pair');
       await ends(({ id }) => calls.administer('DELETE', `/${id}`), 'pair');

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createColumns } from '../../../src/crm/optional-columns.ts';
 import { OrgSchema } from '../../../src/crm/org-schema.ts';
 import { DescribedObjectsTable } from '../../../src/features/org-schema/described-objects-table.ts';
@@ -12,6 +11,7 @@ import { leaseLock } from '../../../src/platform/store/database-locks.ts';
 import { listOf, type Mapping, resourcesOf } from '../../../src/records/mapping.ts';
 import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
 import { type Changes, describedFor } from '../../support/described.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 
 /** An org that can be unavailable, and replicas that watch it over one database. */
@@ -61,7 +61,7 @@ class WatchedOrg {
 }
 
 async function until(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await sleep(20);
+  await eventually(() => assert.ok(isTrue()));
 }
 
 describe('what is known of the org', () => {

@@ -3,6 +3,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { maxEndpoints } from '../../../src/features/partner-webhooks/endpoint.ts';
 import type { Consumer } from '../../../src/identity/consumers/consumer.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 import { consumerOf, type Harness, startHarness } from './harness.ts';
 
 /** Deliveries to one consumer at once: twenty endpoints, ten each. */
@@ -77,7 +78,7 @@ for (const kind of Object.keys(databaseKinds)) {
     }
 
     async function until(isTrue: () => boolean): Promise<void> {
-      while (!isTrue()) await new Promise((resolve) => setTimeout(resolve, 10));
+      await eventually(() => assert.ok(isTrue()));
     }
 
     on('let a third one have its event within 2 s while two have slow endpoints', async (harness) => {

@@ -10,6 +10,7 @@ import type { Database } from '../../../src/platform/store/database.ts';
 import type { ChangedRecord } from '../../../src/records/changes.ts';
 import { member } from '../../../src/records/members.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const stamp = '2027-03-01T08:00:00.000Z';
 
@@ -56,7 +57,7 @@ test('the copy can be dropped while a page of the fill is stored', async (t) => 
   await one.bulk.transaction().execute(async (transaction) => {
     await table.keep(transaction, [changedRow(aMember())]);
     dropped = new CopyTable(two, '').drop();
-    while (!(await isWaiting())) await sleep(5);
+    await eventually(async () => assert.ok(await isWaiting()), { everyMs: 5 });
     await table.move(transaction, { quote: { stamp } });
   });
   await dropped;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type CompiledQuery, sql } from 'kysely';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
@@ -16,6 +15,7 @@ import type { Database } from '../../../src/platform/store/database.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
@@ -191,6 +191,6 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   for (let writes = 0; writes < 2; writes++)
     await copy.records.updateAndRead(quote, before, { name: 'n' }, startCall('test'));
   isCut = false;
-  while ((await found(other)) === 'none') await sleep(20);
+  await eventually(async () => assert.notEqual(await found(other), 'none'));
   assert.deepEqual([await found(id), await found(other)], ['ask', 'ask']);
 });

@@ -11,6 +11,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { member } from '../../../src/records/members.ts';
 import type { MemberCache } from '../../../src/records/offers.ts';
 import type { StoredRecord } from '../../../src/records/records.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { type RedisServer, startRedis } from '../../support/redis.ts';
 
@@ -27,13 +28,16 @@ const openers: Record<string, () => Promise<SharedCache>> = {
   memory: async () => createMemoryCache(),
   Redis: async () => {
     const cache = createRedisCache({ url: redis?.url as string, log: recordLog().log });
-    while (
-      !(await cache.checkHealth().then(
-        () => true,
-        () => false,
-      ))
-    )
-      await sleep(5);
+    await eventually(
+      async () =>
+        assert.ok(
+          await cache.checkHealth().then(
+            () => true,
+            () => false,
+          ),
+        ),
+      { everyMs: 5 },
+    );
     return cache;
   },
 };

@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { setImmediate as turn } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import type { MemorySystems, Outcome } from './memory-systems.ts';
 
 /** A call on its way to a system, or its answer on the way back. */
@@ -70,7 +72,7 @@ export class InterleavedRuns {
 
   /** Resolves when each run has ended or is held. */
   async #settle(): Promise<void> {
-    while (this.#held.length < this.#running) await turn();
+    await eventually(() => assert.ok(this.#held.length >= this.#running), { pause: turn });
   }
 }
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { UsedNetworks } from '../../../src/identity/audit/used-networks.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { recordLog } from '../../support/log.ts';
 import { samplesOf } from '../../support/metrics-lint.ts';
@@ -48,7 +48,7 @@ describe('when and from where keys are used, on two replicas', {
   const use = (at: TestGateway, as: Credentials, address: string) =>
     at.request('/v1/consumer', { as, headers: { 'x-forwarded-for': address } });
   const isKnown = async (at: TestGateway, as: Credentials, address: string) => {
-    while ((await use(at, as, address)).status !== 200) await sleep(20);
+    await eventually(async () => assert.equal((await use(at, as, address)).status, 200));
   };
   const lastUse = async (at: TestGateway, { id }: Credentials) => {
     const shown = await at.request(`/v1/admin/consumers/${id}`, { as: here.admin });
@@ -64,7 +64,7 @@ describe('when and from where keys are used, on two replicas', {
     return rows.map(({ network }) => network);
   };
   const untilStored = async (consumer: Credentials, network: string) => {
-    while (!(await networksOf(consumer)).includes(network)) await sleep(20);
+    await eventually(async () => assert.ok((await networksOf(consumer)).includes(network)));
   };
 
   test('a use while the database is unavailable is known here at once, and there once it is back', async () => {
@@ -73,19 +73,19 @@ describe('when and from where keys are used, on two replicas', {
     await proxy.cut();
     try {
       assert.equal((await use(here, shop, '192.0.2.1')).status, 200);
-      while ((await lastUse(here, shop)) === null) await sleep(20);
+      await eventually(async () => assert.notEqual(await lastUse(here, shop), null));
       assert.equal(await lastUse(there, shop), null);
     } finally {
       await proxy.restore();
     }
     const at = await lastUse(here, shop);
-    while ((await lastUse(there, shop)) !== at) await sleep(50);
+    await eventually(async () => assert.equal(await lastUse(there, shop), at), { everyMs: 50 });
   });
 
   test('a later use counts, whichever replica stores it first', async () => {
     const shop = await create();
     await isKnown(there, shop, '192.0.2.1');
-    while ((await lastUse(here, shop)) === null) await sleep(20);
+    await eventually(async () => assert.notEqual(await lastUse(here, shop), null));
     const later = '2999-01-01T00:00:00.000Z';
     await sql`update credential_uses set used_at = ${later} where consumer_id = ${shop.id}`.execute(
       database.sql,
@@ -105,12 +105,12 @@ describe('when and from where keys are used, on two replicas', {
     await untilStored(shop, '198.51.100.0/24');
     await Promise.all([use(here, shop, '2001:db8:1:2::3'), use(there, shop, '2001:DB8:1:0::4')]);
     await untilStored(shop, '2001:db8:1::/48');
-    while (logged(shop).length < 2) await sleep(20);
+    await eventually(() => assert.ok(logged(shop).length >= 2));
     await proxy.cut();
     await use(here, shop, '203.0.113.1');
     await proxy.restore();
     await untilStored(shop, '203.0.113.0/24');
-    while (logged(shop).length < 3) await sleep(20);
+    await eventually(() => assert.ok(logged(shop).length >= 3));
     assert.deepEqual(
       logged(shop)
         .map(({ facts }) => facts['network'])

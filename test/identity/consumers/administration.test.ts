@@ -12,6 +12,7 @@ import { createRedisCache } from '../../../src/platform/cache/redis.ts';
 import type { SharedCache } from '../../../src/platform/cache/shared-cache.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { SecretsUnavailable } from '../../../src/platform/secrets/secrets-manager.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { startRedis } from '../../support/redis.ts';
 import { createTestSecrets, readQuotes } from './fixture.ts';
@@ -48,7 +49,9 @@ describe('administration of consumers', () => {
   const resultOf = async (consumers: Consumers, pair: { apiKey: string; apiSecret: string }) =>
     (await consumers.authenticate(pair)).result;
   const until = async (consumers: Consumers, pair: { apiKey: string; apiSecret: string }, result: string) => {
-    while ((await resultOf(consumers, pair)) !== result) await new Promise(setImmediate);
+    await eventually(async () => assert.equal(await resultOf(consumers, pair), result), {
+      pause: () => new Promise(setImmediate),
+    });
   };
 
   it('loses no pair when two replicas rotate at once, many times', async () => {
@@ -172,7 +175,9 @@ describe('administration of consumers', () => {
     // The first announcements may come before the subscription: from here on it stands.
     await until(there, shop, 'accepted');
     await here.administration.change(id, { name: 'renamed' });
-    while (there.directory.consumer(id)?.name !== 'renamed') await new Promise(setImmediate);
+    await eventually(() => assert.equal(there.directory.consumer(id)?.name, 'renamed'), {
+      pause: () => new Promise(setImmediate),
+    });
     const next = await here.administration.rotate(id, 0);
     await until(there, shop, 'expired');
     await until(there, next, 'accepted');

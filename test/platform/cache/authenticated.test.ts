@@ -8,6 +8,7 @@ import type { SharedCache } from '../../../src/platform/cache/shared-cache.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { KeySet } from '../../../src/platform/secrets/key-set.ts';
 import { sharedCacheConformance } from '../../conformance/shared-cache.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 
 /** A key in these versions, the first in use. */
@@ -87,7 +88,7 @@ describe('what no replica has put into the cache', () => {
     cache.subscribe(one, (message) => (message === 'end' ? end() : heard.push(message)));
     cache.subscribe(two, (message) => heard.push(message));
     await cache.publish(one, '{"type":"outcomes"}');
-    while (sent.length === 0) await turn();
+    await eventually(() => assert.notEqual(sent.length, 0), { pause: turn });
     await inner.publish(two, sent[0] as string);
     await inner.publish(one, '{"type":"outcomes"}');
     await cache.publish(one, 'end');

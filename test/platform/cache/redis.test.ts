@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { createRedisCache } from '../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../src/platform/cache/shared-cache.ts';
 import { sharedCacheConformance } from '../../conformance/shared-cache.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { findRedis, type RedisServer, startRedis } from '../../support/redis.ts';
 
@@ -110,7 +111,7 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
     const { log, lines } = recordLog();
     const cache = createRedisCache({ url: server.url.replace('not-for-the-log', 'wrong-password'), log });
     try {
-      while (lines.length === 0) await delay(10);
+      await eventually(() => assert.notEqual(lines.length, 0), { everyMs: 10 });
       const error = await cache.get('key').then(
         () => undefined,
         (reason: unknown) => reason,
@@ -134,7 +135,9 @@ it('connects again when the server has become a replica: its name may lead to an
     await answers(cache);
     await operator.replicaof('127.0.0.1', 1);
     await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
-    while (!lines.some(({ message }) => message === 'Redis is connected again')) await delay(10);
+    await eventually(() => assert.ok(lines.some(({ message }) => message === 'Redis is connected again')), {
+      everyMs: 10,
+    });
     await operator.replicaof('NO', 'ONE');
     assert.ok(await cache.acquireLock('lock', 1000));
   } finally {
@@ -151,7 +154,10 @@ it('a node of a Cluster is refused in words, though it answers', {
   const { log, lines } = recordLog();
   const cache = createRedisCache({ url: node.url, log });
   try {
-    while (!lines.some(({ message }) => message.startsWith('this Redis cannot be used'))) await delay(10);
+    await eventually(
+      () => assert.ok(lines.some(({ message }) => message.startsWith('this Redis cannot be used'))),
+      { everyMs: 10 },
+    );
     for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {
       await assert.rejects(use, {
         name: 'CacheUnavailable',

@@ -8,6 +8,7 @@ import { migrate } from '../../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { locksConformance } from '../../conformance/locks.ts';
 import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startTcpProxy } from '../../support/tcp-proxy.ts';
@@ -48,7 +49,9 @@ describe('locks in PostgreSQL', { skip: server === undefined && 'no PostgreSQL' 
       await assert.rejects(createDatabaseLocks(slow).acquireLock('late', 60_000), /too slow/);
       assert.equal(await locks.acquireLock('late', 60_000), undefined);
       hold.release();
-      while ((await locks.acquireLock('late', 60_000)) === undefined) await delay(5);
+      await eventually(async () => assert.notEqual(await locks.acquireLock('late', 60_000), undefined), {
+        everyMs: 5,
+      });
     } finally {
       await slow.close();
       await proxy.close();

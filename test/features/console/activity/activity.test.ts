@@ -7,6 +7,7 @@ import { createMemoryCache } from '../../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../../src/platform/cache/shared-cache.ts';
 import type { Metrics } from '../../../../src/platform/observability/metrics.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
 import { findRedis } from '../../../support/redis.ts';
@@ -46,14 +47,8 @@ for (const kind of ['memory', 'redis'] as const) {
       if (kind === 'memory') cache = createMemoryCache();
       else if (url !== undefined) cache = createRedisCache({ url, log: recordLog().log });
       // Until it is connected it is unavailable.
-      while (
-        cache?.kind === 'redis' &&
-        !(await cache.checkHealth().then(
-          () => true,
-          () => false,
-        ))
-      )
-        await new Promise((resolve) => setTimeout(resolve, 10));
+      const opened = cache;
+      if (opened?.kind === 'redis') await eventually(() => opened.checkHealth());
     });
     after(() => cache?.close());
 

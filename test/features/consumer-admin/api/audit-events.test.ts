@@ -9,6 +9,7 @@ import { createConsumers } from '../../../../src/identity/consumers/consumers.ts
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../../src/platform/secrets/secrets-manager.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { createInstallation } from '../../../support/gateway-process.ts';
 import { recordLog } from '../../../support/log.ts';
@@ -112,7 +113,7 @@ describe('GET /v1/admin/audit-events', () => {
     );
     // Once all of it is recorded, nothing of the consumer is left in the secrets manager.
     const names = () => readdir(join(gateway.dataDir, 'secrets', 'consumers'));
-    while ((await names()).includes(id)) await sleep(20);
+    await eventually(async () => assert.ok(!(await names()).includes(id)));
   });
 
   test('is not kept out by another event whose text the database cannot hold', async () => {
@@ -237,7 +238,7 @@ test('two replicas record a change once, also one from while the database was un
     const there: Send = (target) => second.request(target, { as: first.admin });
     const seen = await untilEvents(there, `target_id=${first.console.id}`, 4);
     await proxy.restore();
-    while ((await send(path)).status === 503) await sleep(50);
+    await eventually(async () => assert.notEqual((await send(path)).status, 503), { everyMs: 50 });
     const events = await eventsOf(send, `target_id=${first.console.id}`);
     assert.deepEqual(events, seen);
     assert.deepEqual(

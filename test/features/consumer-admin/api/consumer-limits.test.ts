@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -42,14 +42,14 @@ describe('what a key may do, on two replicas', () => {
   /** At once here; there once the other replica has seen the change. */
   const becomes = async (as: Credentials, status: number, from?: string) => {
     assert.equal(await statusAt(here, as, from), status);
-    while ((await statusAt(there, as, from)) !== status) await sleep(20);
+    await eventually(async () => assert.equal(await statusAt(there, as, from), status));
   };
   /** An attempt is recorded once its answer is out. */
   const isRecorded = async ({ id }: Credentials, result: string) => {
     const query = `consumer_id=${id}&result=${result}&limit=1`;
     const list = async () =>
       (await (await send('GET', `/v1/admin/auth-attempts?${query}`)).json()) as { data: [] };
-    while ((await list()).data.length === 0) await sleep(20);
+    await eventually(async () => assert.notEqual((await list()).data.length, 0));
   };
 
   test('shows what is not set as its default, and what is set as it is', async () => {
@@ -103,7 +103,7 @@ describe('what a key may do, on two replicas', () => {
     await becomes(shop, 200);
     const end = Date.now() + 3000;
     await change(shop, { validUntil: new Date(end).toISOString() });
-    while ((await statusAt(here, shop)) !== 401) await sleep(50);
+    await eventually(async () => assert.equal(await statusAt(here, shop), 401), { everyMs: 50 });
     assert.ok(Date.now() >= end);
     await becomes(shop, 401);
     await isRecorded(shop, 'expired');
@@ -201,7 +201,7 @@ describe('what a key may do, on two replicas', () => {
       for (const way of [...ways, ...ways]) {
         const made = await gateway.request(path, { as: admin, body });
         const second = (await made.json()) as Credentials;
-        while ((await other.request(path, { as: second })).status !== 200) await sleep(20);
+        await eventually(async () => assert.equal((await other.request(path, { as: second })).status, 200));
         const outcomes = await Promise.all([
           end(gateway, admin, second.id, way),
           end(other, second, admin.id, { enabled: false }),
@@ -215,8 +215,10 @@ describe('what a key may do, on two replicas', () => {
         // The one that is left can go on, and cannot end itself.
         await assertProblem(await end(other, winner, winner.id, { enabled: false }), 409, 'conflict');
         if (winner === admin) continue;
-        while ((await end(other, winner, admin.id, { enabled: true })).status !== 200) await sleep(20);
-        while ((await gateway.request(path, { as: admin })).status !== 200) await sleep(20);
+        await eventually(async () =>
+          assert.equal((await end(other, winner, admin.id, { enabled: true })).status, 200),
+        );
+        await eventually(async () => assert.equal((await gateway.request(path, { as: admin })).status, 200));
         await end(gateway, admin, second.id, 'DELETE');
       }
     } finally {

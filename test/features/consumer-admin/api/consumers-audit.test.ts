@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { addressOf } from '../../../../src/api/pipeline/rate-limit.ts';
 import { userAgentOf } from '../../../../src/api/pipeline/user-agent.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -129,7 +130,7 @@ describe('GET /v1/admin/auth-attempts', () => {
     const other = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
     const untilUsed = async (since: string) => {
       // It was used to learn that the gateway knows it, perhaps in the minute before.
-      while (((await show()).lastUsedAt ?? '') < since) await sleep(10);
+      await eventually(async () => assert.ok(((await show()).lastUsedAt ?? '') >= since), { everyMs: 10 });
       return show();
     };
     await gateway.request('/v1/quotes', { as: { ...other, apiSecret: 'wrong' } });
@@ -263,7 +264,7 @@ test('a database that is unavailable costs no request and loses no attempt', {
     };
     const send = async () => assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
     await send();
-    while ((await attempts()) !== 1) await sleep(20);
+    await eventually(async () => assert.equal(await attempts(), 1));
     await proxy.cut();
     for (let i = 0; i < 700; i++) await send();
     assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
@@ -284,7 +285,7 @@ test('a database that is unavailable costs no request and loses no attempt', {
       }
       return count;
     };
-    while ((await all()) !== 701) await sleep(100);
+    await eventually(async () => assert.equal(await all(), 701), { everyMs: 100 });
   } finally {
     await gateway.stop();
     await proxy.close();

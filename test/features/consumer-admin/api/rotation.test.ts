@@ -3,6 +3,7 @@ import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startRedis } from '../../../support/redis.ts';
@@ -251,7 +252,7 @@ describe('two replicas with one secrets manager', { skip: !redis && 'no redis-se
   });
 
   const until = async (pair: Omit<Credentials, 'id'>, accepted: boolean, gateway = there) => {
-    while ((await isAccepted(gateway, pair)) !== accepted) await sleep(5);
+    await eventually(async () => assert.equal(await isAccepted(gateway, pair), accepted), { everyMs: 5 });
   };
 
   test('know of a new consumer, a rotation and a revocation that the other made', async () => {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Events, openEvents } from '../../../support/events.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   createInstallation,
   type GatewayProcess,
@@ -144,7 +145,7 @@ describe('a gateway that is killed', { skip: !postgres && 'no PostgreSQL' }, () 
     };
     const sending = Promise.all(Array.from({ length: 8 }, sender));
     for (const share of [0.3, 0.6]) {
-      while (done < deliveries.length * share) await sleep(5, undefined, { signal });
+      await eventually(() => assert.ok(done >= deliveries.length * share), { everyMs: 5 });
       await restart();
     }
     await sending;
@@ -195,7 +196,7 @@ describe('one of two gateways that is killed', { skip: !postgres && 'no PostgreS
     const find = async (id: string) => (await events.all()).find(({ webhook_id }) => webhook_id === id);
     const untilProcessed = async (id: string) => {
       const signal = AbortSignal.timeout(20_000);
-      while ((await find(id))?.state !== 'processed') await sleep(20, undefined, { signal });
+      await eventually(async () => assert.equal((await find(id))?.state, 'processed'));
     };
 
     for (;;) {

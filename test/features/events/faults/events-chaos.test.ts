@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { startCluster } from '../../../support/cluster.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type FeedEvent, FeedReader } from '../../../support/feed.ts';
 import { startOwnOrg } from '../../../support/own-org.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -91,7 +92,7 @@ test('with replicas that are killed and a database that is cut off, the feed lea
   /** Changes from before the first complete poll are no events. */
   async function untilFirstPoll(): Promise<void> {
     const completed = 'select from change_reader where completed_at is not null';
-    while ((await query(completed)).length === 0) await sleep(50);
+    await eventually(async () => assert.notEqual((await query(completed)).length, 0), { everyMs: 50 });
   }
 
   await untilFirstPoll();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import {
   type AcceptedHandoff,
@@ -35,7 +35,7 @@ describe('hand-offs that are accepted and delivered later', () => {
   const recordsOf = (externalId: string, object = 'Quote__c') =>
     gateway.org.records(object, { External_Id__c: externalId });
   const untilGone = async (externalId: string) => {
-    while ((await recordsOf(externalId)).length > 0) await sleep(50);
+    await eventually(async () => assert.ok((await recordsOf(externalId)).length <= 0), { everyMs: 50 });
   };
   const send = (headers: Record<string, string> = {}, body: object = offerFor(gateway.org.memberId)) =>
     gateway.request('/api/v1/handoff', { body, headers });

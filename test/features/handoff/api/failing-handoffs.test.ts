@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { accept, offerFor, readHandoff, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -162,7 +163,11 @@ describe('consumers that hand off', () => {
     ids.push(await accept(gateway, {}, { as: other }));
     await gateway.org.disarm();
     for (const id of ids) {
-      while ((await gateway.org.records('Quote__c', { External_Id__c: id })).length === 0) await sleep(50);
+      await eventually(
+        async () =>
+          assert.notEqual((await gateway.org.records('Quote__c', { External_Id__c: id })).length, 0),
+        { everyMs: 50 },
+      );
     }
   });
 

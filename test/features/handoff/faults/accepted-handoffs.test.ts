@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../../../support/cluster.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type AcceptedHandoff, offerFor } from '../../../support/handoffs.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -127,7 +128,9 @@ describe('accepted hand-offs, with every kind of failure and kills', {
     };
     const clients = Promise.all(Array.from({ length: atOnce }, client));
     for (let kill = 1; kill <= killsNow; kill++) {
-      while (sent.length < from + ((until - from) * kill) / (killsNow + 1)) await sleep(5);
+      await eventually(() => assert.ok(sent.length >= from + ((until - from) * kill) / (killsNow + 1)), {
+        everyMs: 5,
+      });
       await killOne(kill % 2);
     }
     if (isDatabaseCut) {

@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../../../support/cluster.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { type AcceptedHandoff, accept, offerFor, untilHandoff } from '../../../support/handoffs.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
@@ -35,7 +36,10 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     const made = await send(0, '/v1/admin/consumers', { as: cluster.credentials.admin, body });
     agent = JSON.parse(made.text) as Credentials;
     // The other replica hears of it.
-    while ((await send(1, '/v1/consumer', { as: agent, method: 'GET' })).status !== 200) await sleep(50);
+    await eventually(
+      async () => assert.equal((await send(1, '/v1/consumer', { as: agent, method: 'GET' })).status, 200),
+      { everyMs: 50 },
+    );
   });
   after(async () => {
     await cluster?.remove();
@@ -147,7 +151,7 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
     const id = await ask({ valid_until });
     const other = await ask({ valid_until });
     await approve(0, id);
-    while ((await countOf(id)) === 0) await sleep(50);
+    await eventually(async () => assert.notEqual(await countOf(id), 0), { everyMs: 50 });
     await endOffers(id, other);
     // What has ended for certain is ended now.
     await until(other, 'failed');

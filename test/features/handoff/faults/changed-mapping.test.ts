@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway } from '../../../support/gateway.ts';
 import { type AcceptedHandoff, accept, offerFor } from '../../../support/handoffs.ts';
 import { startOwnOrg } from '../../../support/own-org.ts';
@@ -33,7 +34,10 @@ test('an accepted hand-off that the CRM has is created, whatever the mapping say
     SHUTDOWN_SECONDS: '1',
   };
   const before = await startGateway(env);
-  while (!(await (await before.request('/v1/docs')).text()).includes('Half board')) await sleep(50);
+  await eventually(
+    async () => assert.ok((await (await before.request('/v1/docs')).text()).includes('Half board')),
+    { everyMs: 50 },
+  );
   // The record is made, and nobody learns of it.
   const lost = await own.org.arm({
     match: { operation: 'create' },

@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { randomFrom } from '../../../../simulators/shared/random.ts';
 import { type Replicas, startReplicas } from '../../../support/chaos/replicas.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 import { callTool } from '../../../support/mcp.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
@@ -83,7 +84,7 @@ describe('intents while replicas are killed', { skip }, () => {
       }
     });
     for (let kill = 1; kill <= count.kills; kill++) {
-      while (left.length > count.calls * (1 - kill / (count.kills + 1))) await delay(20);
+      await eventually(() => assert.ok(left.length <= count.calls * (1 - kill / (count.kills + 1))));
       await replicas.killOne(random);
     }
     await Promise.all(clients);

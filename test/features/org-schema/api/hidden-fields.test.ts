@@ -4,8 +4,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
+import { eventually } from '../../../support/eventually.ts';
 import {
   type Credentials,
   type RequestOptions,
@@ -48,7 +48,10 @@ describe('fields that a mapping adds and a consumer does not see', () => {
     const file = join(folder, 'mapping.yaml');
     await writeFile(file, stringify(mapping));
     gateway = await startGateway({ ...own.env, CRM_MAPPING_FILE: file, SECRETS_DIR: folder });
-    while (!(await (await gateway.request('/v1/docs')).text()).includes('Half board')) await sleep(50);
+    await eventually(
+      async () => assert.ok((await (await gateway.request('/v1/docs')).text()).includes('Half board')),
+      { everyMs: 50 },
+    );
   });
   after(async () => {
     await gateway.stop();
@@ -199,7 +202,9 @@ describe('fields that a mapping adds and a consumer does not see', () => {
     } finally {
       await own.org.change({ missingFields: [] });
     }
-    while ((await send('/v1/quotes', { body: quote() })).status !== 201) await sleep(100);
+    await eventually(async () => assert.equal((await send('/v1/quotes', { body: quote() })).status, 201), {
+      everyMs: 100,
+    });
   });
 
   test('filters by numbers reach the org as it writes them', async () => {

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
@@ -44,7 +44,10 @@ for (const [what, developerName] of [
     const at = await start((mapping) =>
       mapping.replace('recordType: Travel', `recordType: ${developerName}`),
     );
-    while (!(await (await at.request('/v1/docs')).text()).includes('Half board')) await sleep(50);
+    await eventually(
+      async () => assert.ok((await (await at.request('/v1/docs')).text()).includes('Half board')),
+      { everyMs: 50 },
+    );
     const problem = await assertProblem(await handOff(at, 'quote'), 502, 'crm_error');
     assert.match(problem.detail, new RegExp(`RecordTypeId.*${developerName}`));
     assert.deepEqual(await own.org.records('Travel_Offer__c'), []);

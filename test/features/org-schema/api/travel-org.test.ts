@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { FeedReader } from '../../../support/feed.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { accept, offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
@@ -299,9 +300,11 @@ describe('an org with objects and fields of its own', () => {
     const logged = gateway.logLines.filter((line) => line.facts['field'] === 'Nights__c');
     assert.equal(logged.length, 1);
     await own.org.change({ missingFields: [] });
-    while ((await gateway.request(`/v1/quotes/${id}`)).status !== 200) await sleep(200);
+    await eventually(async () => assert.equal((await gateway.request(`/v1/quotes/${id}`)).status, 200), {
+      everyMs: 200,
+    });
     assert.equal((await get(`/v1/quotes/${id}`))['nights'], 3);
-    while ((await lacks()).length > 0) await sleep(50);
+    await eventually(async () => assert.ok((await lacks()).length <= 0), { everyMs: 50 });
   });
 
   test('a constant that the org does not take is named', async () => {
@@ -309,7 +312,7 @@ describe('an org with objects and fields of its own', () => {
     const problem = await assertProblem(await handOff(offer({})), 502, 'crm_error');
     assert.match(problem.detail, /Travel_Offer__c\.Channel__c/);
     await own.org.change({ missingFields: [] });
-    while ((await handOff(offer({}))).status !== 201) await sleep(200);
+    await eventually(async () => assert.equal((await handOff(offer({}))).status, 201), { everyMs: 200 });
   });
 
   test('the file is checked before anything starts', async () => {

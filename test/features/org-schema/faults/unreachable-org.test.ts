@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import {
   createInstallation,
   type GatewayProcess,
@@ -77,7 +78,9 @@ test('a service that starts while the org is unavailable knows its types as soon
   const { external_id } = JSON.parse(accepted.text) as { external_id: string };
 
   await way.restore();
-  while (!(await send('/v1/docs')).text.includes('Half board')) await sleep(100);
+  await eventually(async () => assert.ok((await send('/v1/docs')).text.includes('Half board')), {
+    everyMs: 100,
+  });
   const made = await send('/v1/quotes', quote({ budget: 12.5 }));
   assert.equal(made.status, 201, made.text);
   let delivered: Record<string, unknown> | undefined;

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { Webhook } from 'standardwebhooks';
 import { version } from '../../../../src/platform/base/version.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../../../support/webhook-receiver.ts';
 
@@ -332,8 +333,9 @@ test('endpoints of a consumer that is revoked go, with their secrets', async () 
   const endpoint = await create({}, as);
   const revoke = { method: 'DELETE', as: gateway.admin };
   assert.equal((await gateway.request(`/v1/admin/consumers/${as.id}`, revoke)).status, 204);
-  while (!gateway.logLines.some(({ facts }) => facts['endpoint_id'] === endpoint.id))
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  await eventually(() =>
+    assert.ok(gateway.logLines.some(({ facts }) => facts['endpoint_id'] === endpoint.id)),
+  );
   const line = gateway.logLines.find(({ facts }) => facts['endpoint_id'] === endpoint.id);
   assert.equal(line?.message, 'a webhook endpoint went with its consumer');
 });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { startCluster } from '../../../support/cluster.ts';
+import { eventually } from '../../../support/eventually.ts';
 import type { GatewayProcess } from '../../../support/gateway-process.ts';
 import { startOwnOrg } from '../../../support/own-org.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -41,7 +41,7 @@ test('a fill goes on after a kill, on another replica; without the database the 
   t.after(() => client.end());
   const ask = async <T>(sql: string): Promise<T[]> => (await client.query(sql)).rows as T[];
   const isRead = 'select 1 from change_reader where completed_at is not null';
-  while ((await ask(isRead)).length === 0) await sleep(50);
+  await eventually(async () => assert.notEqual((await ask(isRead)).length, 0), { everyMs: 50 });
 
   const { apiKey, apiSecret } = cluster.credentials.console;
   const requestTo =
@@ -58,7 +58,10 @@ test('a fill goes on after a kill, on another replica; without the database the 
   // Its process is killed as soon as the first page of the fill is there.
   await ask(`update change_reader set lease_until = to_timestamp(0)`);
   await cluster.start(0, { COPY_ENABLED: 'true' });
-  while ((await ask('select 1 from copied_records limit 1')).length === 0) await sleep(5);
+  await eventually(
+    async () => assert.notEqual((await ask('select 1 from copied_records limit 1')).length, 0),
+    { everyMs: 5 },
+  );
   gateway(0).signal('SIGKILL');
   await gateway(0).ended;
   const [left] = await ask<{ count: number; places: string | null }>(

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { isPublic } from '../../../../src/api/route.ts';
 import { documentedRoutes } from '../../../../src/app/routes.ts';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
+import { eventually } from '../../../support/eventually.ts';
 import {
   type Credentials,
   type RequestOptions,
@@ -365,9 +365,11 @@ describe('an own consumer in an org that does not know who made a record', () =>
       };
     const stored = await handOff(own);
     assert.equal(stored.status, 202);
-    while ((await stateOf(own, stored.external_id)).attempts === 0) await sleep(20);
+    await eventually(async () => assert.notEqual((await stateOf(own, stored.external_id)).attempts, 0));
     const others = await handOff(gateway.console, 'respond-async');
-    while ((await stateOf(gateway.console, others.external_id)).status !== 'created') await sleep(20);
+    await eventually(async () =>
+      assert.equal((await stateOf(gateway.console, others.external_id)).status, 'created'),
+    );
     assert.equal((await stateOf(own, stored.external_id)).status, 'accepted');
     const where = { External_Id__c: stored.external_id };
     assert.deepEqual(await gateway.org.records('Quote__c', where), []);

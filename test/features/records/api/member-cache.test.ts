@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Events, openEvents } from '../../../support/events.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -119,11 +120,11 @@ describe('two replicas that cache members', {
     assert.equal(await nameOf(await read(id, 1)), 'Old');
     await notify(id.toUpperCase(), 0);
     // Without the webhook it would stay for minutes.
-    while ((await nameOf(await read(id, 1))) !== 'New') await sleep(10);
+    await eventually(async () => assert.equal(await nameOf(await read(id, 1)), 'New'), { everyMs: 10 });
     assert.equal(await nameOf(await read(id, 0)), 'New');
     await own.org.remove('Contact', [id]);
     await notify(id, 1, { type: 'member.deleted' });
-    while ((await read(id, 0)).status !== 404) await sleep(10);
+    await eventually(async () => assert.equal((await read(id, 0)).status, 404), { everyMs: 10 });
     await assertProblem(await read(id, 1), 404, 'not_found');
     await own.org.insert('Contact', [{ LastName: 'Again', External_Id__c: id }]);
     assert.equal(await nameOf(await read(id, 1)), 'Again');
@@ -132,11 +133,13 @@ describe('two replicas that cache members', {
   test('drop it for an older event too that comes late', async () => {
     const id = await newMember();
     await notify(id, 0, { timestamp: '2027-01-01T00:00:02Z' });
-    while ((await events.all()).some(({ state }) => state === 'received')) await sleep(10);
+    await eventually(async () => assert.ok(!(await events.all()).some(({ state }) => state === 'received')), {
+      everyMs: 10,
+    });
     assert.equal(await nameOf(await read(id)), 'Old');
     await rename(id, 'New');
     await notify(id, 1, { timestamp: '2027-01-01T00:00:01Z' });
-    while ((await nameOf(await read(id))) !== 'New') await sleep(10);
+    await eventually(async () => assert.equal(await nameOf(await read(id)), 'New'), { everyMs: 10 });
     const late = (await events.all()).filter(({ member_id, came_late }) => member_id === id && came_late);
     assert.equal(late.length, 1);
   });
@@ -149,7 +152,10 @@ describe('two replicas that cache members', {
     await rename(id, 'New');
     const before = (await events.all()).length;
     await notify(id, 0);
-    while ((await events.all()).slice(before).some(({ state }) => state !== 'processed')) await sleep(10);
+    await eventually(
+      async () => assert.ok(!(await events.all()).slice(before).some(({ state }) => state !== 'processed')),
+      { everyMs: 10 },
+    );
     await hold.release();
     assert.equal(await nameOf(await slow), 'Old');
     assert.equal(await nameOf(await read(id, 1)), 'New');
@@ -197,9 +203,9 @@ describe('two replicas that cache members', {
     assert.equal(await nameOf(await read(id)), 'Newer');
     await notify(id);
     const stateOf = async () => (await events.all()).findLast(({ member_id }) => member_id === id);
-    while (((await stateOf())?.attempts ?? 0) === 0) await sleep(10);
+    await eventually(async () => assert.notEqual((await stateOf())?.attempts ?? 0, 0), { everyMs: 10 });
     assert.equal((await stateOf())?.state, 'received');
     redis = (await startRedis({ port: Number(port) })) as RedisServer;
-    while ((await stateOf())?.state !== 'processed') await sleep(50);
+    await eventually(async () => assert.equal((await stateOf())?.state, 'processed'), { everyMs: 50 });
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { accept, offerFor, readHandoff, untilHandoff } from '../../../support/handoffs.ts';
 
@@ -68,7 +68,7 @@ describe('a record that fails all others of its call', () => {
     const held = [gateway.request(path), gateway.request(path)];
     await hold.hit(2);
     const asked = works.map((work) => work());
-    while ((await metric('handoff_crm_queue_depth')) < works.length) await sleep(20);
+    await eventually(async () => assert.ok((await metric('handoff_crm_queue_depth')) >= works.length));
     await hold.release();
     const answers = await Promise.all(asked);
     for (const response of await Promise.all(held)) await response.arrayBuffer();

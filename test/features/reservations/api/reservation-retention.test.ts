@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createJobQueue } from '../../../../src/platform/jobs/job-queue.ts';
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import { openPostgres } from '../../../../src/platform/store/postgres.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
 import { startPostgres } from '../../../support/postgres.ts';
@@ -37,9 +37,11 @@ test('the job erases the personal data of reservations after the retention, and 
     await jobs.start();
     // The gateway makes its queues beside its start.
     const queue = "select 1 from pgboss.queue where name = 'erase-old-reservations'";
-    while ((await database.execute(queue)).rows.length === 0) await sleep(20);
+    await eventually(async () => assert.notEqual((await database.execute(queue)).rows.length, 0));
     await jobs.runSoon('erase-old-reservations');
-    while ((await read(old.id)).erased_at === undefined) await sleep(100);
+    await eventually(async () => assert.notEqual((await read(old.id)).erased_at, undefined), {
+      everyMs: 100,
+    });
     const { erased_at: _, ...rest } = await read(old.id);
     assert.deepEqual(rest, {
       ...old,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { documentedRoutes } from '../../../../src/app/routes.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { holdingsOf, newReservation } from '../../../support/reservations.ts';
@@ -40,7 +41,7 @@ describe('reservations', () => {
     gateway.request(`${path}/${id}`, { method: 'DELETE', headers: { ...keyed(), ...headers } });
   /** The job looks every few seconds; nothing shows when. */
   const until = async (id: string, status: string) => {
-    while ((await read(id)).status !== status) await sleep(50);
+    await eventually(async () => assert.equal((await read(id)).status, status), { everyMs: 50 });
   };
 
   test('a reservation is a table and a booking that refer to each other', async () => {

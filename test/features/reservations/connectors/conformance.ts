@@ -4,6 +4,7 @@ import { beforeEach, describe, it } from 'node:test';
 import type { Connector, CreateAttempt } from '../../../../src/features/reservations/connectors/connector.ts';
 import { startCall } from '../../../../src/platform/base/call.ts';
 import { Problem } from '../../../../src/platform/base/problem.ts';
+import { eventually } from '../../../support/eventually.ts';
 
 /** A connector, its system, and the faults that its system can be asked for. */
 export interface ConnectorUnderTest<Order> {
@@ -242,9 +243,7 @@ function health<Order>(underTest: () => ConnectorUnderTest<Order>): void {
 
 /** A look is shared for a while, so what happens shows a little later: asked until it does. */
 async function shows(connector: Pick<Connector<never>, 'checkHealth'>, connected: boolean): Promise<void> {
-  while ((await connector.checkHealth()).connected !== connected) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+  await eventually(async () => assert.equal((await connector.checkHealth()).connected, connected));
 }
 
 /** The problem that this fails with. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomInt, randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import type { GatewayProcess } from '../../../support/gateway-process.ts';
 import { openReservationHarness, type ReservationHarness } from '../../../support/reservation-harness.ts';
 import { assertWhole, holdingsOf, newReservation } from '../../../support/reservations.ts';
@@ -110,7 +111,7 @@ describe('many reservations, with faults on both sides and kills', () => {
     };
     const consumers = Promise.all(Array.from({ length: atOnce }, consumer));
     for (let kill = 1; kill <= kills; kill++) {
-      while (tried.length < (reservations * kill) / (kills + 1)) await sleep(5);
+      await eventually(() => assert.ok(tried.length >= (reservations * kill) / (kills + 1)), { everyMs: 5 });
       up = Promise.withResolvers();
       gateway.signal('SIGKILL');
       await gateway.ended;
@@ -123,7 +124,7 @@ describe('many reservations, with faults on both sides and kills', () => {
     context.diagnostic(`answers by status: ${JSON.stringify(answers)}`);
     const killedLast = performance.now();
 
-    while (!isFinal(await database.states())) await sleep(200);
+    await eventually(async () => assert.ok(isFinal(await database.states())), { everyMs: 200 });
     context.diagnostic(`all plans final after ${Math.round((performance.now() - killedLast) / 1000)} s`);
 
     const tables = await assertWhole(harness);

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -103,7 +104,9 @@ describe('reservations, when the database becomes unavailable', {
       assert.match(problem.detail, /is not known/);
       assert.deepEqual(await stateOf(body['trip_id']), [state]);
       await restore();
-      while ((await stateOf(body['trip_id']))[0] !== 'confirmed') await sleep(100);
+      await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'confirmed'), {
+        everyMs: 100,
+      });
       const repeat = await send(body, key);
       assert.equal(repeat.status, 201);
       assert.equal(repeat.headers.get('idempotent-replayed'), 'true');
@@ -121,7 +124,9 @@ describe('reservations, when the database becomes unavailable', {
       const problem = await assertProblem(await cancel(), 503, 'store_unavailable');
       assert.match(problem.detail, /is not known/);
       await restore();
-      while ((await stateOf(body['trip_id']))[0] !== 'cancelled') await sleep(100);
+      await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'cancelled'), {
+        everyMs: 100,
+      });
       assert.equal((await cancel()).status, 204);
       assert.deepEqual(await holdingsOf(systems(), body), { bookings: ['cancelled'], tables: ['CANCELED'] });
     });
@@ -138,7 +143,9 @@ describe('reservations, when the database becomes unavailable', {
     assert.match(problem.detail, /is not known/);
     // As time would: nobody could give the lease back.
     await client.query('update reservations set lease_until = now()');
-    while ((await stateOf(body['trip_id']))[0] !== 'confirmed') await sleep(100);
+    await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'confirmed'), {
+      everyMs: 100,
+    });
     assert.equal((await send(body, key)).status, 201);
     assert.deepEqual(await holdingsOf(systems(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import type { GatewayProcess } from '../../../support/gateway-process.ts';
 import type { ArmedFault } from '../../../support/org.ts';
 import { openReservationHarness, type ReservationHarness } from '../../../support/reservation-harness.ts';
@@ -112,7 +113,10 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
           const request = () => send('POST', '/v1/reservations', key, body);
           const comeLate = await interrupt(current, step, request);
           if (finisher === 'the job') {
-            while ((await holdingsOf(current, body)).bookings[0] !== 'confirmed') await sleep(100);
+            await eventually(
+              async () => assert.equal((await holdingsOf(current, body)).bookings[0], 'confirmed'),
+              { everyMs: 100 },
+            );
           }
           const response = await repeat(request);
           assert.equal(response.status, 201, await response.clone().text());
@@ -139,7 +143,7 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
         const key = randomUUID();
         const request = () => send('DELETE', `/v1/reservations/${id}`, key);
         await interrupt(current, step, request);
-        while ((await read(id)) !== 'cancelled') await sleep(100);
+        await eventually(async () => assert.equal(await read(id), 'cancelled'), { everyMs: 100 });
         assert.equal((await repeat(request)).status, 204);
         assert.deepEqual(await holdingsOf(current, body), { bookings: ['cancelled'], tables: ['CANCELED'] });
       });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../../../support/cluster.ts';
+import { eventually } from '../../../support/eventually.ts';
 import type { Credentials } from '../../../support/gateway.ts';
 import type { GatewayProcess } from '../../../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
@@ -75,7 +75,7 @@ describe('worlds on two replicas', { skip }, () => {
     const body = { name: 'Partner', mode: 'test', permissions };
     const made = await send(0, cluster.credentials.admin, '/v1/admin/consumers', { body });
     const as = made?.body as unknown as Credentials;
-    while ((await send(1, as, '/v1/consumer'))?.status !== 200) await sleep(20);
+    await eventually(async () => assert.equal((await send(1, as, '/v1/consumer'))?.status, 200));
     return as;
   }
 

@@ -1,6 +1,6 @@
+import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type {
   BookingOrder,
   CrmConnector,
@@ -8,6 +8,7 @@ import type {
 import { createCrmConnector } from '../../../../../src/features/reservations/connectors/crm.ts';
 import { booking } from '../../../../../src/records/quotes-and-bookings.ts';
 import { aCall, type CrmHarness, startCrmHarness } from '../../../../crm/crm-harness.ts';
+import { eventually } from '../../../../support/eventually.ts';
 import { connectorConformance } from '../conformance.ts';
 
 const operations = {
@@ -74,7 +75,7 @@ connectorConformance('the CRM connector', () => ({
   restart: async () => {
     await harness.org.heal();
     // The breaker looks by itself whether the CRM is back.
-    while (!(await looks())) await sleep(50);
+    await eventually(async () => assert.ok(await looks()), { everyMs: 50 });
   },
   heal: () => harness.org.heal(),
 }));

@@ -1,0 +1,89 @@
+/*
+ * Which test files `npm test` runs, and which it leaves to `npm run test:nightly`. A file that is named nowhere here runs in
+ * `npm test`. The two together run every file, in whole.
+ */
+
+/** Tests that `npm test` runs where one of their inputs has changed; the nightly run always does. */
+const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
+  {
+    tests: /^test\/gates\/gates\./,
+    inputs:
+      /^(package(-lock)?\.json|biome\.json|knip\.json|tsconfig\.json|\.oxlintrc\.json|salesforce\/check|scripts\/check-|test\/gates\/)/,
+  },
+  {
+    tests: /^test\/gates\/(commands|run-child)\./,
+    inputs: /^(package(-lock)?\.json|bin\/|scripts\/|src\/(main\.ts|cli\/)|test\/gates\/)/,
+  },
+  { tests: /^test\/gates\/release\./, inputs: /^(package\.json|scripts\/release|client\/|test\/gates\/)/ },
+  { tests: /^test\/bench\/bench\./, inputs: /^(test\/)?bench\// },
+  {
+    tests: /^test\/client\/(package|quickstart|browser|postman)\./,
+    inputs: /^((test\/)?client\/|scripts\/|docs\/)/,
+  },
+  { tests: /^test\/deploy\//, inputs: /^((test\/)?deploy\/|Dockerfile|compose\.yaml|src\/.*settings)/ },
+  {
+    tests: /^test\/salesforce-package\//,
+    inputs: /^(salesforce\/|test\/salesforce-package\/|src\/cli\/org\/)/,
+  },
+  { tests: /^test\/docs\/backup\./, inputs: /^(docs\/backup|test\/docs\/|src\/platform\/(store|secrets)\/)/ },
+  {
+    tests: /^test\/docs\/(languages|webhooks|webhook-endpoints)\./,
+    inputs: /^(docs\/|test\/docs\/|src\/features\/partner-webhooks\/)/,
+  },
+  {
+    tests: /^test\/faults\/(degraded-redis|poisoned-redis)\./,
+    inputs: /^src\/(platform\/cache|crm\/token)\//,
+  },
+  {
+    tests: /^test\/faults\/(degraded-others|lost-secrets)\./,
+    inputs: /^src\/(platform\/secrets|identity)\//,
+  },
+  { tests: /^test\/faults\/(call-budget|poisoned-calls)\./, inputs: /^src\/crm\/(budget|batching)\// },
+  {
+    tests: /^test\/faults\/(rolling-restart|idempotency-kill-embedded)\./,
+    inputs: /^src\/platform\/store\//,
+  },
+  { tests: /^test\/faults\/(workers|start)\./, inputs: /^src\/(main\.ts|cli\/workers\/|app\/)/ },
+  {
+    tests: /^test\/(faults\/unread-answers|features\/records\/faults\/(large|unread)-lists)\./,
+    inputs: /^src\/api\/(connections|pipeline|server)/,
+  },
+  { tests: /^test\/platform\/store\/rolling-back\./, inputs: /^src\/platform\/store\/migrations/ },
+  {
+    tests: /^test\/features\/([^/]+)\/faults\/(copy|unnoted-writes|replicas|deliveries|webhooks|approvals)\./,
+    inputs: /^src\/features\/$1\//,
+  },
+];
+
+/** What takes minutes: kills and faults at random under load, in real processes; and what needs the registry. */
+const nightly: readonly RegExp[] = [
+  // Packages from the registry.
+  /^test\/features\/mcp\/(conformance|previous-client)\./,
+  /^test\/faults\/chaos\./,
+  /^test\/features\/[^/]+\/faults\/([a-z]+-chaos|accepted-handoffs|intents|copy-model)\./,
+];
+
+/** Run both times: `npm test` tries a part of what they have. */
+const inPart: readonly RegExp[] = [/^test\/api\/odd-parameters\./, /^test\/architecture\/features\./];
+
+/** Whether the test file belongs to the run; `changed` are the paths that `npm test` looks at, from the root. */
+export function isInRun(
+  file: string,
+  { isNightly, changed }: { isNightly: boolean; changed: Iterable<string> },
+): boolean {
+  const isWhole = !isLeft(file, changed);
+  if (!isNightly) return isWhole;
+  // What has not changed now did so in a change before.
+  return isLeft(file, []) || inPart.some((pattern) => pattern.test(file));
+}
+
+function isLeft(file: string, changed: Iterable<string>): boolean {
+  if (nightly.some((pattern) => pattern.test(file))) return true;
+  for (const { tests, inputs } of whenChanged) {
+    const match = tests.exec(file);
+    if (match === null) continue;
+    const pattern = new RegExp(inputs.source.replace('$1', match[1] ?? ''));
+    return !Array.from(changed).some((path) => path === file || pattern.test(path));
+  }
+  return false;
+}
