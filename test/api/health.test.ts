@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 
@@ -74,13 +73,16 @@ describe('GET /v1/healthz', () => {
       { apiKey: 'nobody', apiSecret: 'nothing' },
     ];
     for (const as of wrong) assert.deepEqual(await ask(as), { ...(await ask(null)), text });
-    let found: { endpoint: string; result: string; status: number }[] = [];
-    while (found.length < 2) {
+    const found = await eventually(async () => {
       const page = await gateway.request('/v1/admin/auth-attempts?limit=200', { as: gateway.admin });
-      const { data } = (await page.json()) as { data: typeof found };
-      found = data.filter(({ endpoint, result }) => endpoint === 'GET /v1/healthz' && result !== 'accepted');
-      await delay(20);
-    }
+      type Attempt = { endpoint: string; result: string; status: number };
+      const { data } = (await page.json()) as { data: Attempt[] };
+      const refused = data.filter(
+        ({ endpoint, result }) => endpoint === 'GET /v1/healthz' && result !== 'accepted',
+      );
+      assert.ok(refused.length >= 2, JSON.stringify(refused));
+      return refused;
+    });
     assert.deepEqual(found.map(({ result, status }) => [result, status]).sort(), [
       ['unknown_key', 200],
       ['wrong_secret', 200],

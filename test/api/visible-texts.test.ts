@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 /** A terminal's control sequence in one character, a mark that turns the direction, a bell, a line of its own. */
@@ -67,14 +67,14 @@ describe('texts that people see', () => {
     });
     await send('POST', '/v1/admin/consumers', { name: 'Audited', permissions }, odd);
     const shown = 'odd \\u0085\\u009b31m\\u00adtool';
-    let found: { data: { user_agent: string; api_key: string }[] } = { data: [] };
-    while (found.data.length < 2) {
+    const found = await eventually(async () => {
       const page = await gateway.request('/v1/admin/auth-attempts?limit=200', { as: gateway.admin });
-      found = (await page.json()) as typeof found;
-      found.data = found.data.filter(({ user_agent }) => user_agent === shown);
-      await delay(20);
-    }
-    const keys = found.data.map(({ api_key }) => api_key).sort();
+      const { data } = (await page.json()) as { data: { user_agent: string; api_key: string }[] };
+      const own = data.filter(({ user_agent }) => user_agent === shown);
+      assert.ok(own.length >= 2, JSON.stringify(own));
+      return own;
+    });
+    const keys = found.map(({ api_key }) => api_key).sort();
     assert.deepEqual(keys, [gateway.admin.apiKey, 'k\\u009b31m\\u0085'].sort());
     const events = await (await gateway.request('/v1/admin/audit-events', { as: gateway.admin })).text();
     assert.ok(events.includes(JSON.stringify(shown)));

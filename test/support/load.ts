@@ -1,4 +1,6 @@
+import assert from 'node:assert/strict';
 import { setTimeout as delay } from 'node:timers/promises';
+import { eventually } from './eventually.ts';
 
 /** Clients that send one request after another until they are stopped. */
 export interface Load {
@@ -35,7 +37,9 @@ export function startLoad(clients: number, send: (client: number) => Promise<voi
     failures,
     successes: async (count) => {
       const from = sent;
-      while (succeeded.filter((number) => number >= from).length < count && !stopped) await delay(10);
+      await eventually(() =>
+        assert.ok(stopped || succeeded.filter((number) => number >= from).length >= count, failures.at(-1)),
+      );
     },
     stop: async () => {
       stopped = true;

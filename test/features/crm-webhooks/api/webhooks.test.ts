@@ -4,7 +4,6 @@ import { rename, rm, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Events, openEvents } from '../../../support/events.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
@@ -252,11 +251,11 @@ describe('webhooks in PostgreSQL', { skip: !postgres && 'no PostgreSQL' }, () =>
     for (let n = 0; n < 3; n++) await post(memberEvent(memberId.toUpperCase()), { id });
     const ignored = `msg_${randomUUID()}`;
     await post({ ...memberEvent(memberId), type: 'member.merged' }, { id: ignored });
-    let stored = await events.all();
-    while (stored.some(({ state }) => state === 'received')) {
-      await sleep(10);
-      stored = await events.all();
-    }
+    const stored = await eventually(async () => {
+      const all = await events.all();
+      assert.ok(!all.some(({ state }) => state === 'received'));
+      return all;
+    });
     assert.deepEqual(
       stored.map(({ webhook_id, member_id, state, attempts }) => [webhook_id, member_id, state, attempts]),
       [

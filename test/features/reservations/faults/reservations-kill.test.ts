@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../../support/eventually.ts';
 import type { GatewayProcess } from '../../../support/gateway-process.ts';
 import type { ArmedFault } from '../../../support/org.ts';
@@ -74,14 +73,15 @@ for (const kind of ['PostgreSQL', 'PGlite'] as const) {
       return ((await response.json()) as { status: string }).status;
     };
     /** Waits while the job is at work. */
-    const repeat = async (request: () => Promise<Response>) => {
-      let response = await request();
-      while (response.status === 409) {
-        await sleep(100);
-        response = await request();
-      }
-      return response;
-    };
+    const repeat = (request: () => Promise<Response>) =>
+      eventually(
+        async () => {
+          const response = await request();
+          assert.notEqual(response.status, 409);
+          return response;
+        },
+        { everyMs: 100 },
+      );
     /** Sends the request, kills the gateway where the step says, lets its lease run out, and starts another. */
     const interrupt = async (current: ReservationHarness, step: Step, request: () => Promise<Response>) => {
       const hold = await step.hold(current);
