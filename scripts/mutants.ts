@@ -1,0 +1,129 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { readImports } from '../test/architecture/imports.ts';
+import { globalSetup, globalTeardown } from '../test/support/global-setup.ts';
+import { changedFiles } from './changed-files.ts';
+import { type Mutant, mutantsOf } from './mutations.ts';
+import { findTests } from './unit-tests.ts';
+
+/*
+ * Changes one operator at a time in files of src, and runs the tests closest to the file: where they all pass nothing tests that
+ * operator. Files are those named, else those that have changed since the branch left main, else those of the folders whose
+ * faults cost most. Of many mutants some are chosen, the same ones for one seed.
+ */
+
+const root = join(import.meta.dirname, '..');
+const folders = [
+  ...['src/api/idempotency', 'src/identity/consumers', 'src/features/events', 'src/features/handoff'],
+  ...['src/crm/batching', 'src/crm/budget'],
+];
+/** Of those that do not change what anybody can see, as a run prints them. */
+const harmless = new Set(readFileSync(join(root, 'scripts/harmless-mutants.txt'), 'utf8').split('\n'));
+const leastKilled = 0.9;
+/** A test that waits for what no longer happens has found the mutant too. */
+const timeoutMs = 120_000;
+
+const { values, positionals } = parseArgs({
+  options: { count: { type: 'string', default: '60' }, seed: { type: 'string', default: '1' } },
+  allowPositionals: true,
+});
+const files = chooseFiles();
+const importers = Map.groupBy(readImports(root, ['test']), ({ to }) => to);
+const chosen = files
+  .flatMap((file) => mutantsOf(file, readFileSync(join(root, file), 'utf8')))
+  .filter((mutant) => !harmless.has(mutant.name))
+  .toSorted((a, b) => rank(a).localeCompare(rank(b)))
+  .slice(0, Number(values.count));
+
+const folder = mkdtempSync(join(tmpdir(), 'handoff-mutants-'));
+await globalSetup();
+try {
+  await runAll();
+} finally {
+  await globalTeardown();
+  rmSync(folder, { recursive: true });
+}
+
+async function runAll(): Promise<void> {
+  const survivors: string[] = [];
+  const waiting = [...chosen];
+  const work = async () => {
+    for (let mutant = waiting.shift(); mutant !== undefined; mutant = waiting.shift()) {
+      const isKilled = !(await passes(mutant));
+      if (!isKilled) survivors.push(mutant.name);
+      console.log(`${isKilled ? 'killed' : 'ALIVE '} ${mutant.name}`);
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, work));
+  const killed = chosen.length - survivors.length;
+  console.log(`\n${killed} of ${chosen.length} mutants were killed (--seed ${values.seed}).`);
+  if (survivors.length > 0) console.log(`Alive:\n${survivors.toSorted().join('\n')}`);
+  process.exitCode = killed >= chosen.length * leastKilled ? 0 : 1;
+}
+
+function chooseFiles(): string[] {
+  if (positionals.length > 0) return positionals;
+  const isCode = (file: string) => /^src\/.*\.ts$/.test(file) && !/\/(migrations|settings)\b/.test(file);
+  const changed = [...(changedFiles() ?? [])].filter(isCode);
+  if (changed.length > 0) return globSync(changed, { cwd: root });
+  return globSync(
+    folders.map((one) => `${one}/**/*.ts`),
+    { cwd: root },
+  ).filter(isCode);
+}
+
+function rank({ name }: Mutant): string {
+  return createHash('sha256').update(`${values.seed} ${name}`).digest('hex');
+}
+
+/** The test of that name, those that import the file, and those of its folder; none that starts processes or a browser. */
+function testsOf(file: string): string[] {
+  const mirror = `test/${dirname(file).slice('src/'.length)}`;
+  const name = basename(file, '.ts');
+  const direct = new Set((importers.get(file) ?? []).map(({ from }) => from));
+  const near = findTests().filter(
+    (test) => (direct.has(test) || test.startsWith(`${mirror}/`)) && !/\/(faults|console)\//.test(test),
+  );
+  const distance = (test: string) => (basename(test) === `${name}.test.ts` ? 0 : direct.has(test) ? 1 : 2);
+  return near.toSorted((a, b) => distance(a) - distance(b));
+}
+
+/** Whether all tests pass with the mutant: up to the first that fails. */
+async function passes(mutant: Mutant): Promise<boolean> {
+  const group = join(folder, `${rank(mutant)}.mjs`);
+  const suites = testsOf(mutant.file).map(
+    (test) =>
+      `describe('${test}', async () => {\n  await import('${pathToFileURL(join(root, test)).href}');\n});\n`,
+  );
+  writeFileSync(group, `import { describe } from 'node:test';\n\n${suites.join('')}`);
+  const hook = pathToFileURL(join(import.meta.dirname, 'mutate.ts')).href;
+  const child = spawn(
+    process.execPath,
+    ['--import', hook, '--test-reporter=tap', '--test-force-exit', group],
+    {
+      cwd: root,
+      env: { ...process.env, MUTANT: JSON.stringify(mutant) },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    },
+  );
+  return endOf(child);
+}
+
+function endOf(child: ChildProcess): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      if (/^\s*not ok /.test(line)) child.kill('SIGKILL');
+    });
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      resolve(code === 0);
+    });
+  });
+}

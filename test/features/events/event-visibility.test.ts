@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type RawBuilder, sql } from 'kysely';
+import {
+  type EventVisibility,
+  isVisibleByRows,
+  isVisibleTo,
+  mayBeVisibleByRows,
+  visibilityRows,
+} from '../../../src/features/events/event-visibility.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+
+interface Event {
+  permission_resource: string | null;
+  consumer_id: string | null;
+  private_to: string | null;
+  changed: string[] | null;
+}
+
+const live = 'con_live000000000001';
+const other = 'con_live000000000002';
+const test1 = 'con_test000000000001';
+const test2 = 'con_test000000000002';
+const people = [null, live, other, test1, test2];
+
+const events: Event[] = people.flatMap((consumer_id) =>
+  people.flatMap((private_to) =>
+    ['quotes', 'bookings', null].flatMap((permission_resource) =>
+      [null, ['name'], ['name', 'total']].map((changed) => ({
+        permission_resource,
+        consumer_id,
+        private_to,
+        changed,
+      })),
+    ),
+  ),
+);
+
+const viewers: EventVisibility[] = [live, test1].flatMap((consumer_id) => [
+  { consumer_id, all_records: ['quotes', 'bookings'], own_records: [], fields: {} },
+  { consumer_id, all_records: ['quotes'], own_records: ['bookings'], fields: {} },
+  { consumer_id, all_records: [], own_records: ['quotes'], fields: { quotes: ['total'] } },
+  { consumer_id, all_records: [], own_records: [], fields: {} },
+]);
+
+const isTestId = (id: string) => id.startsWith('con_test00');
+
+/** As the rule is said in words: of its own side, private to nobody else, of a record and a field that it sees. */
+function isOfItsSide({ consumer_id, private_to }: Event, viewer: string): boolean {
+  if (private_to !== null && private_to !== viewer) return false;
+  return isTestId(viewer)
+    ? (private_to ?? consumer_id) === viewer
+    : consumer_id === null || !isTestId(consumer_id);
+}
+
+function isSeen(event: Event, { consumer_id, all_records, own_records, fields }: EventVisibility): boolean {
+  const resource = event.permission_resource;
+  if (resource === null || !isOfItsSide(event, consumer_id)) return false;
+  const isOwn = own_records.includes(resource) && event.consumer_id === consumer_id;
+  if (!all_records.includes(resource) && !isOwn) return false;
+  const visible = fields[resource];
+  return (
+    visible === undefined || event.changed === null || event.changed.some((name) => visible.includes(name))
+  );
+}
+
+describe('which events a consumer sees', () => {
+  let opened: TestDatabase;
+  before(async () => {
+    opened = await openTestDatabase();
+  });
+  after(() => opened.stop());
+
+  /** Those of the events for which the condition holds. */
+  async function matching(condition: RawBuilder<boolean>, rows = sql``): Promise<Event[]> {
+    const { rows: found } = await sql<{ at: number }>`${rows}
+      select at::integer from jsonb_to_recordset(${JSON.stringify(events.map((event, at) => ({ ...event, at })))}::jsonb)
+        as e (at bigint, permission_resource text, consumer_id text, private_to text, changed text[])
+      where ${condition} order by at`.execute(opened.replicas[0].sql);
+    return found.map(({ at }) => events[at] as Event);
+  }
+
+  for (const viewer of viewers)
+    test(`${JSON.stringify(viewer)}`, async () => {
+      const seen = events.filter((event) => isSeen(event, viewer));
+      assert.deepEqual(await matching(isVisibleTo(viewer)), seen);
+      const others = {
+        ...viewer,
+        viewer: 'another',
+        all_records: ['quotes', 'bookings'],
+        own_records: [],
+        fields: {},
+      };
+      const rows = sql`with ${visibilityRows([{ ...viewer, viewer: 'this' }, others])}`;
+      assert.deepEqual(await matching(isVisibleByRows(sql`'this'`), rows), seen);
+      const asConsumer = sql`${viewer.consumer_id}::text`;
+      assert.deepEqual(await matching(mayBeVisibleByRows(sql`'this'`, asConsumer), rows), seen);
+    });
+
+  test('without a row: none for certain, and what is private to nobody else perhaps', async () => {
+    const [first] = viewers as [EventVisibility];
+    const rows = sql`with ${visibilityRows([{ ...first, viewer: 'another' }])}`;
+    for (const consumer of [live, test1]) {
+      assert.deepEqual(await matching(isVisibleByRows(sql`'this'`), rows), []);
+      assert.deepEqual(
+        await matching(mayBeVisibleByRows(sql`'this'`, sql`${consumer}::text`), rows),
+        events.filter((event) => isOfItsSide(event, consumer)),
+      );
+    }
+  });
+});
