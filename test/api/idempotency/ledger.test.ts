@@ -60,6 +60,42 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
     });
 
+    behaves('keeps the tag that an earlier owner noted, though a later one did nothing', async () => {
+      const request = newRequest();
+      const record = `quotes/${randomUUID()}`;
+      const unknown = new Problem('crm_timeout', 'Nobody knows.', { outcomeUnknown: true });
+      const refused = new Problem('crm_unavailable', 'Nothing was done.');
+      const before: (string | undefined)[] = [];
+      for (const error of [unknown, refused, refused])
+        await assert.rejects(
+          ledger.run(request, async (claim) => {
+            before.push(claim.before);
+            await claim.leaseRecord(record);
+            if (claim.before === undefined) await claim.rememberBefore('"a"');
+            throw error;
+          }),
+          error,
+        );
+      assert.deepEqual(before, [undefined, '"a"', '"a"']);
+    });
+
+    behaves('forgets the tag where the only owner certainly did nothing', async () => {
+      const request = newRequest();
+      const refused = new Problem('crm_unavailable', 'Nothing was done.');
+      const before: (string | undefined)[] = [];
+      for (let n = 0; n < 2; n++)
+        await assert.rejects(
+          ledger.run(request, async (claim) => {
+            before.push(claim.before);
+            await claim.leaseRecord('quotes/1');
+            await claim.rememberBefore('"a"');
+            throw refused;
+          }),
+          refused,
+        );
+      assert.deepEqual(before, [undefined, undefined]);
+    });
+
     behaves('keeps the keys of different consumers apart', async () => {
       const request = newRequest();
       await ledger.run(request, succeed);
