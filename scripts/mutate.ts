@@ -12,7 +12,8 @@ registerHooks({
   load(wanted, context, nextLoad) {
     const loaded = nextLoad(wanted, context);
     if (wanted !== url) return loaded;
-    const source = String(loaded.source);
+    // A Buffer as a rule.
+    const source = Buffer.from(loaded.source as Uint8Array).toString();
     return { ...loaded, source: source.slice(0, start) + text + source.slice(end) };
   },
 });

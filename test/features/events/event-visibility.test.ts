@@ -81,7 +81,7 @@ describe('which events a consumer sees', () => {
   }
 
   for (const viewer of viewers)
-    test(`${JSON.stringify(viewer)}`, async () => {
+    test(JSON.stringify(viewer), async () => {
       const seen = events.filter((event) => isSeen(event, viewer));
       assert.deepEqual(await matching(isVisibleTo(viewer)), seen);
       const others = {
