@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type Call, remainingMs } from '../platform/base/call.ts';
+import { monotonicMs } from '../platform/base/chance.ts';
 import { inTime } from '../platform/base/in-time.ts';
 import { requireLive } from '../platform/base/mode.ts';
 import { Problem, withSecondLook } from '../platform/base/problem.ts';
@@ -43,8 +44,8 @@ import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { findTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
-/** Never rejects. */
-export type OnMissing = (resource: Resource, externalId: string, call: Call) => Promise<void>;
+/** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
+export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
 
 interface SalesforceRecordsOptions {
   client: CrmClient;
@@ -200,9 +201,10 @@ class SalesforceRecords implements Records {
     requireLive(call);
     if (!isUuid(externalId)) return undefined;
     try {
+      const since = monotonicMs();
       const lookup = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
       const found = await this.#batchersOf(resource)[by].submit(lookup, call);
-      if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call);
+      if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call, since);
       return found;
     } catch (error) {
       throw await asProblemOfOrg(error, { resource, need: 'read', written: [], call });
@@ -258,6 +260,7 @@ class SalesforceRecords implements Records {
   async #change<T>(work: Refused, ref: RecordRef | StoredRecord, send: () => Promise<T>): Promise<T> {
     const { resource, call } = work;
     requireLive(call);
+    const since = monotonicMs();
     try {
       return await this.#order.run(ref.nativeId, call, () => this.#submit(send));
     } catch (error) {
@@ -265,7 +268,7 @@ class SalesforceRecords implements Records {
       const isGone = problem instanceof Problem && problem.code === 'not_found';
       const externalId = 'values' in ref ? ref.values['id'] : undefined;
       // The record may have been deleted since it was read.
-      if (isGone && externalId) await this.#noteMissing(resource, externalId, call);
+      if (isGone && externalId) await this.#noteMissing(resource, externalId, call, since);
       throw problem;
     } finally {
       this.#options.onWrite();
@@ -302,8 +305,8 @@ class SalesforceRecords implements Records {
   }
 
   /** Not for background work, which handles missing records itself. */
-  async #noteMissing(resource: Resource, externalId: string, call: Call): Promise<void> {
-    if (call.background === undefined) await this.#options.onMissing(resource, externalId, call);
+  async #noteMissing(resource: Resource, externalId: string, call: Call, since: number): Promise<void> {
+    if (call.background === undefined) await this.#options.onMissing(resource, externalId, call, since);
   }
 
   #batchersOf(resource: Resource): Batchers {

@@ -221,6 +221,15 @@ export function isSame(kind: string | undefined, a: string | null | undefined, b
   return kind === 'choices' && sortedChoices(a) === sortedChoices(b);
 }
 
+/** What a kept value is compared by where the CRM filters by it; each value of a list is one. */
+export function comparedBy(kind: string, value: string | null): (string | null)[] {
+  if (value === null) return [null];
+  if (kind === 'number') return [plainNumber(value)];
+  // The CRM keeps whole seconds.
+  if (kind === 'timestamp') return [value.slice(0, 'yyyy-mm-ddThh:mm:ss'.length)];
+  return kind === 'choices' ? value.split(';') : [value];
+}
+
 function sortedChoices(value: string): string {
   return value.split(';').sort().join(';');
 }

@@ -5,7 +5,7 @@ import { type CopiedRow, contentOf, filterColumns } from './copied-row.ts';
 
 const columns = [
   ...['resource', 'native_id', 'external_id', 'created_at', 'updated_at', ...filterColumns],
-  ...['search_text', 'member_native_id', 'content', 'is_deleted', 'is_stale'],
+  ...['search_text', 'filters', 'member_native_id', 'content', 'is_deleted', 'is_stale'],
 ];
 export const columnNames = sql.raw(columns.join(', '));
 /** The row was stored after the record was requested. */
@@ -18,23 +18,33 @@ export interface Clock {
   by: number;
 }
 
+/** The added row is stale, and lacks no acknowledged write. */
+const kept = "excluded.right_at > '-infinity'";
+const isKept = sql.raw(kept);
+
 /** In milliseconds: how long a comparison of the two clocks is used. */
 export const clockMs = 60_000;
 
 /** The database's time at a moment, at the earliest. */
-function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
+export function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
+/** When the last complete poll began. */
+export const lastCompletePoll = sql.raw(`coalesce((select kept_through from copy_state), '-infinity')`);
+/** The `right_at` of a row that becomes stale though nothing acknowledged is missing from it. */
+export const stillRightAt = sql`case when is_stale then right_at else ${lastCompletePoll} end`;
+
 /**
- * Assignments that replace a row. Unchanged content is not rewritten; a missing External ID does not replace a known one. A
+ * Assignments that replace a row. One that is stale and lacks no acknowledged write keeps what was known of it. Unchanged content is not rewritten; a missing External ID does not replace a known one. A
  * stale row keeps its External ID; `staleIds` marks the other one stale too.
  */
 export function replaced(isStale: RawBuilder<unknown>): RawBuilder<unknown> {
   const known = columns
     .filter((name) => !['resource', 'native_id', 'external_id', 'is_stale'].includes(name))
     .map((name) => `${name} = ${replacement(name)}`);
-  return sql`${sql.raw(known.join(', '))}, is_stale = ${isStale}, external_id = case
+  return sql`${sql.raw(known.join(', '))}, is_stale = ${isStale}, right_at = case
+    when ${isKept} and r.is_stale then r.right_at else excluded.right_at end, external_id = case
     when r.external_id = '' or (excluded.external_id <> '' and not ${isStale}) then excluded.external_id
     else r.external_id end`;
 }
@@ -53,21 +63,22 @@ export const staleIds = sql.raw(`staleIds as (
   where s.is_stale and a.external_id not in ('', s.external_id)
     and not exists (select from added b where b.resource = a.resource and b.native_id = '?' || a.external_id)
   order by 1, 2
-  on conflict (resource, native_id) do update set is_stale = true, written_at = now())`);
+  on conflict (resource, native_id) do update set is_stale = true, right_at = '-infinity', written_at = now())`);
 
 /** An External ID belongs to one record at a time: another row with the same one may be outdated. */
 export const displaced = sql.raw(`displaced as (
-  update copied_records r set is_stale = true, written_at = now() from added a
+  update copied_records r set is_stale = true, right_at = '-infinity', written_at = now() from added a
   where r.resource = a.resource and r.external_id = a.external_id and r.native_id <> a.native_id
     and a.external_id <> '' and not a.is_deleted and not a.is_stale and not r.is_deleted and not r.is_stale
     and not exists (select from added b where b.resource = r.resource and b.native_id = r.native_id))`);
 
 function replacement(name: string): string {
   if (name === 'content')
-    return 'case when r.content = excluded.content then r.content else excluded.content end';
+    return `case when r.content = excluded.content or ${kept} then r.content else excluded.content end`;
   // The member may have been deleted: if it is restored, the CRM names it there again, and does not say that the record changed.
   if (name === 'member_native_id') return `coalesce(excluded.${name}, r.${name})`;
-  return `excluded.${name}`;
+  if (name === 'is_deleted') return `excluded.${name}`;
+  return `case when ${kept} then r.${name} else excluded.${name} end`;
 }
 
 export function added(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unknown> {
@@ -87,11 +98,13 @@ export function added(rows: readonly CopiedRow[], clock?: Clock): RawBuilder<unk
       }, 'text'),
     ),
     column(({ isDeleted, searchText }) => (isDeleted ? null : folded(searchText)), 'text'),
+    column(({ isDeleted, filters }) => (isDeleted || filters === '' ? null : filters), 'text'),
     column(({ memberNativeId }) => memberNativeId, 'text'),
     column(contentOf, 'text'),
     column(({ isDeleted }) => isDeleted, 'boolean'),
     column(({ isStale }) => isStale, 'boolean'),
     column(({ since }) => (clock === undefined ? null : databaseTime(clock, since)), 'timestamptz'),
+    column(({ lacksWrite }) => lacksWrite, 'boolean'),
   ];
-  return sql`added (${columnNames}, since) as (select * from unnest(${sql.join(all)}))`;
+  return sql`added (${columnNames}, since, lacks_write) as (select * from unnest(${sql.join(all)}))`;
 }

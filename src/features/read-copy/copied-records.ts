@@ -5,10 +5,18 @@ import type { Log } from '../../platform/observability/log.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { ownerField } from '../../records/created-by.ts';
 import { startPage } from '../../records/record-page.ts';
-import type { ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
+import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { filterColumns, readContent } from './copied-row.ts';
-import type { CopyList, CopyTable, Found, FoundRow, LookupKey } from './copy-table.ts';
+import { filterColumns, filterTokens, readContent } from './copied-row.ts';
+import type {
+  CopyList,
+  CopyTable,
+  Found,
+  FoundList,
+  FoundRow,
+  LookedUpRow,
+  LookupKey,
+} from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
 /** Statements in flight at once, and records that one of them looks up. */
@@ -29,19 +37,28 @@ interface CopiedReadsOptions {
   metrics: Pick<ReadCopyMetrics, 'copyReads'>;
 }
 
+/** `last known`: also what may have changed since, as it last was for certain. */
+type Accepted = 'known' | 'last known';
+
 /** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */
 export interface CopiedReads {
   find(
     resource: Resource,
     externalId: string,
     call: Call,
+    accepted?: Accepted,
   ): Promise<{ record: StoredRecord | undefined } | undefined>;
-  list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
+  list(
+    resource: Resource,
+    query: ListQuery,
+    call: Call,
+    accepted?: Accepted,
+  ): Promise<RecordPage | undefined>;
 }
 
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   const { table, defaultMaxAgeSeconds, areUnnotedSeenBy, metrics } = options;
-  const lookUp = createBatcher<LookupKey, Found | undefined>({
+  const lookUp = createBatcher<LookupKey, Found<LookedUpRow> | undefined>({
     execute: (keys) => lookUpAll(table, keys),
     inFlight: statementsAtOnce,
     batchSize: mostRecords,
@@ -70,28 +87,48 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   }
 
   return {
-    find: (resource, externalId, call) =>
-      serve(
+    find: (resource, externalId, call, accepted = 'known') => {
+      const key = { resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) };
+      return serve(
         call,
-        () => lookUp({ resource: resource.name, externalId, madeBy: makerSeenBy(call, resource) }),
+        async () => {
+          const found = await lookUp(key);
+          return accepted === 'known' ? found : found && recordAtLast(found);
+        },
         ({ rows: [row, another] }, ageSeconds) => {
           if (another !== undefined || row?.is_stale) return undefined;
           return visibleTo(call, resource, row && toRecord(resource, row, ageSeconds), row !== undefined);
         },
-      ),
-    list: (resource, query, call) => {
+      );
+    },
+    list: (resource, query, call, accepted = 'known') => {
       const list = asCopyList(resource, query, call);
       if (list === undefined) return Promise.resolve(undefined);
       const needsOwner = ownerField in list.filters;
       return serve(
         call,
-        () => table.list(list),
+        async () => {
+          const found = await table.list(list);
+          return accepted === 'known' ? found : found && listAtLast(found);
+        },
         ({ rows, hasStale, hasOwners }, ageSeconds) =>
           // Where no record has one, the org may lack the column: the CRM's answer says so.
           hasStale || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows, ageSeconds),
       );
     },
   };
+}
+
+/** The rows of a record as they last were for certain; one without content was no record then. */
+function recordAtLast({ age, rows }: Found<LookedUpRow>): Found<LookedUpRow> {
+  return {
+    age: Math.max(age, ...rows.map(({ right_ago }) => right_ago ?? Number.POSITIVE_INFINITY)),
+    rows: rows.filter(({ content }) => content !== '').map((row) => ({ ...row, is_stale: false })),
+  };
+}
+
+function listAtLast(found: FoundList): FoundList {
+  return { ...found, age: found.rightAgo ?? Number.POSITIVE_INFINITY, hasStale: false };
 }
 
 /** The consumer that a record must be made by to be seen; undefined where all are. */
@@ -119,7 +156,10 @@ function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log
   };
 }
 
-async function lookUpAll(table: CopyTable, keys: readonly LookupKey[]): Promise<(Found | undefined)[]> {
+async function lookUpAll(
+  table: CopyTable,
+  keys: readonly LookupKey[],
+): Promise<(Found<LookedUpRow> | undefined)[]> {
   const found = await table.find(keys);
   return keys.map((_, index) => found && { age: found.age, rows: found.rows[index] ?? [] });
 }
@@ -144,13 +184,23 @@ function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefi
   return maker === undefined || record?.values[ownerField] === maker ? { record } : undefined;
 }
 
+/** Filters by fields with a column of their own, and by those that a mapping adds. */
+function groupFilters(filters: FieldValues): { own: FieldValues; added: FieldValues } {
+  const entries = Object.entries(filters);
+  const hasColumn = (name: string) => filterColumns.some((column) => column === name);
+  return {
+    own: Object.fromEntries(entries.filter(([name]) => hasColumn(name))),
+    added: Object.fromEntries(entries.filter(([name]) => !hasColumn(name))),
+  };
+}
+
 /** The list with the filter for the caller's own records; undefined where the copy has not all its filters. */
 function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList | undefined {
-  const { filters } = query;
-  const isCovered = Object.keys(filters).every((name) => filterColumns.some((column) => column === name));
-  const list = { ...query, resource: resource.name };
+  const { own: filters, added } = groupFilters(query.filters);
+  const tokens = filterTokens(resource, added);
   const maker = makerSeenBy(call, resource);
-  if (!isCovered || (maker !== undefined && ownerField in filters)) return undefined;
+  if (tokens === undefined || (maker !== undefined && ownerField in filters)) return undefined;
+  const list = { ...query, resource: resource.name, filters, tokens };
   return maker === undefined ? list : { ...list, filters: { ...filters, [ownerField]: maker } };
 }
 

@@ -1,10 +1,11 @@
 import { hash } from 'node:crypto';
 import type { ChangedRecord } from '../../records/changes.ts';
+import { comparedBy } from '../../records/org-types.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { searchText } from '../../records/search.ts';
+import { folded, searchText } from '../../records/search.ts';
 
-/** Columns that lists are filtered by, named like the fields. A filter by any other field is left to the CRM. */
+/** Columns that lists are filtered by, named like the fields. Other fields, which a mapping adds, are in `filters`. */
 export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;
 
 /** A record as a row of the copy. */
@@ -16,11 +17,15 @@ export interface CopiedRow {
   values: FieldValues;
   /** What a search looks in. */
   searchText: string;
+  /** Tokens of the other fields that lists are filtered by, with spaces between: see `filterTokens`. */
+  filters: string;
   /** The CRM's own id of the member that it names; null leaves the last one, which may be deleted. */
   memberNativeId: string | null;
   isDeleted: boolean;
   /** What the CRM has is not known: it is to be asked. */
   isStale: boolean;
+  /** Of a stale row: an acknowledged write may have left something else behind than what is known of the record. */
+  lacksWrite: boolean;
   /** Before the record was asked for: by `monotonicMs()`, or by the database's clock. What was noted since may be newer. */
   since: number | string;
 }
@@ -43,6 +48,30 @@ export function staleWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
   return rows.map((row) => (!row.isDeleted && shared.has(idOf(row)) ? { ...row, isStale: true } : row));
 }
 
+/** The fields that lists are filtered by and that have no column of their own. */
+function filteredFields({ fields }: Pick<Resource, 'fields'>): string[] {
+  const own: readonly string[] = filterColumns;
+  return Object.keys(fields).filter((name) => fields[name]?.filter && !own.includes(name));
+}
+
+/**
+ * A token for each of these fields, and each of several values, of the same length whatever the value: an index takes no long
+ * texts. Undefined where a field is not one that lists are filtered by, or its type is not known.
+ */
+export function filterTokens(resource: Resource, values: FieldValues): string[] | undefined {
+  const names = filteredFields(resource);
+  const tokens: string[] = [];
+  for (const [name, value] of Object.entries(values)) {
+    const kind = resource.fields[name]?.kind;
+    if (!names.includes(name) || kind === undefined || kind === 'unknown') return undefined;
+    for (const compared of comparedBy(kind, value)) {
+      const text = JSON.stringify([name, compared === null ? null : folded(compared)]);
+      tokens.push(hash('sha256', text, 'base64url').slice(0, 22));
+    }
+  }
+  return tokens;
+}
+
 /** The fields as JSON; nothing of a record that is gone or stale. */
 export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
   return isDeleted || isStale ? '' : JSON.stringify(values);
@@ -59,16 +88,24 @@ export function readContent({ fields }: Resource, content: string): FieldValues 
 export function originHash(org: string, resources: readonly Resource[]): string {
   const all = resources.map(({ name, crmObject, fields, search }) => [
     ...[name, crmObject, filterColumns, search],
+    ...filteredFields({ fields }),
     Object.entries(fields).map(([field, { kind, crm }]) => [field, kind, crm]),
   ]);
   return hash('sha256', JSON.stringify([org, all]), 'base64url');
 }
 
-/** What is noted of a record that was read, or may have been written, after `since`. */
+/** What is noted of a record that was read, or may have been written, after `since`. `isAcknowledged`: it was written. */
 export function rowOf(
   resource: Resource,
   known: { nativeId?: string; externalId?: string },
-  { written, since }: Pick<CopiedRow, 'since'> & { written: RecordRef | StoredRecord | 'gone' | undefined },
+  {
+    written,
+    since,
+    isAcknowledged = true,
+  }: Pick<CopiedRow, 'since'> & {
+    written: RecordRef | StoredRecord | 'gone' | undefined;
+    isAcknowledged?: boolean;
+  },
 ): CopiedRow {
   const isDeleted = isGone(written);
   const found = written === 'gone' ? undefined : written;
@@ -80,14 +117,15 @@ export function rowOf(
     // Of a record that may have been made only its External ID is known.
     nativeId: found?.nativeId ?? known.nativeId ?? namelessId(externalId),
     externalId,
-    values: {},
-    searchText: '',
-    memberNativeId: null,
+    ...withoutValues,
     isDeleted,
     isStale: !isDeleted,
+    lacksWrite: isAcknowledged,
     since,
   };
 }
+
+const withoutValues = { values: {}, searchText: '', filters: '', memberNativeId: null };
 
 function namelessId(externalId: string): string {
   return `?${externalId}`;
@@ -100,7 +138,7 @@ export function isNameless({ nativeId }: CopiedRow): boolean {
 
 /** The row without its values, which may be large. */
 export function staleRow(row: CopiedRow): CopiedRow {
-  return { ...row, values: {}, searchText: '', memberNativeId: null, isStale: true, isDeleted: false };
+  return { ...row, ...withoutValues, isStale: true, isDeleted: false };
 }
 
 /** The External ID of the row as one that is stale, whichever record has it. */
@@ -126,11 +164,22 @@ function knownRow(
     externalId: values['id'] ?? '',
     values,
     searchText: searchText(resource, values),
+    filters: tokensOf(resource, values),
     memberNativeId: links?.['member_id'] ?? null,
     isDeleted: false,
     isStale: false,
+    // What it is, is known; where that turns out to be doubtful, a write may be missing.
+    lacksWrite: true,
     since,
   };
+}
+
+/** Those of a record; none of fields whose type is not known, by which no list of the copy is filtered. */
+function tokensOf(resource: Resource, values: FieldValues): string {
+  const tokens = filteredFields(resource).flatMap(
+    (name) => filterTokens(resource, { [name]: values[name] ?? null }) ?? [],
+  );
+  return tokens.join(' ');
 }
 
 /** A record as the reader has read it. */

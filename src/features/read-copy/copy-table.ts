@@ -13,12 +13,15 @@ import {
   type Clock,
   clockMs,
   columnNames,
+  databaseTime,
   displaced,
   isClaimed,
   isWrittenSince,
+  lastCompletePoll,
   overlaps,
   replaced,
   staleIds,
+  stillRightAt,
 } from './copied-columns.ts';
 import { type CopiedRow, staleWhereShared } from './copied-row.ts';
 
@@ -38,10 +41,16 @@ export interface FoundRow {
   is_stale: boolean;
 }
 
+/** A record that was looked up. */
+export interface LookedUpRow extends FoundRow {
+  /** How many seconds ago it was certainly so, every acknowledged write of the service in it; null: no such time is known. */
+  right_ago: number | null;
+}
+
 /** What a read found, and how many seconds ago the poll began that it is from. */
-export interface Found {
+export interface Found<Row = FoundRow> {
   age: number;
-  rows: FoundRow[];
+  rows: Row[];
 }
 
 interface CopyKey {
@@ -58,11 +67,15 @@ export interface LookupKey extends CopyKey {
 export interface CopyList
   extends Pick<ListQuery, 'filters' | 'search' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
   resource: string;
+  /** What records must have beside the filters: see `filterTokens`. */
+  tokens?: readonly string[];
 }
 
-interface FoundList extends Found {
+export interface FoundList extends Found {
   /** A row of the resource is stale, and may belong to any list. */
   hasStale: boolean;
+  /** How many seconds ago all rows of the resource were right: see \`right_ago\`. */
+  rightAgo: number | null;
   /** There are records of which the maker is known. */
   hasOwners: boolean;
 }
@@ -102,14 +115,16 @@ export class CopyTable {
   }
 
   /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
-  async find(keys: readonly LookupKey[]): Promise<{ age: number; rows: FoundRow[][] } | undefined> {
+  async find(keys: readonly LookupKey[]): Promise<{ age: number; rows: LookedUpRow[][] } | undefined> {
     const { rows } = await executePrepared(
       this.#database.sql,
       'copy-find',
-      sql<FoundRow & { age: number; position: number | null }>`
-      select s.age, r.* from ${this.#usable()} s left join (
-        select k.position::integer, r.external_id, r.native_id, case when r.is_stale then '' else r.content end as content,
-          r.is_stale
+      sql<LookedUpRow & { age: number; position: number | null }>`
+      select s.age, r.position, r.external_id, r.native_id, r.is_stale,
+        case when r.is_stale then ${secondsSince(sql`r.right_at`)} else s.age end as right_ago,
+        case when r.is_stale and r.right_at = '-infinity' then '' else r.content end as content
+      from ${this.#usable()} s left join (
+        select k.position::integer, r.external_id, r.native_id, r.content, r.is_stale, r.right_at
         from unnest(${keys.map(({ resource }) => resource)}::text[],
           ${keys.map(({ externalId }) => externalId)}::text[],
           ${keys.map(({ madeBy }) => (madeBy === undefined ? null : folded(madeBy)))}::text[]
@@ -120,7 +135,7 @@ export class CopyTable {
     );
     const [first] = rows;
     if (first === undefined) return undefined;
-    const found = keys.map((): FoundRow[] => []);
+    const found = keys.map((): LookedUpRow[] => []);
     for (const { position, ...row } of rows) if (position !== null) found[position - 1]?.push(row);
     return { age: first.age, rows: found };
   }
@@ -137,10 +152,14 @@ export class CopyTable {
     // By the smallest value of its index: to look for any row, the planner may read the whole table.
     const hasStale = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
       is not null`;
+    const firstRight = sql`(select min(right_at) from copied_records where resource = ${resource} and is_stale)`;
+    const rightAgo = secondsSince(sql`least(s.kept_through, ${firstRight})`);
     const hasOwners = sql`(select min(consumer_id) from copied_records where resource = ${resource} and not is_deleted)
       is not null`;
-    const statement = sql<FoundRow & { age: number; has_stale: boolean; has_owners: boolean }>`
-      select s.age, ${hasStale} as has_stale, ${hasOwners} as has_owners,
+    const statement = sql<
+      FoundRow & { age: number; has_stale: boolean; right_ago: number | null; has_owners: boolean }
+    >`
+      select s.age, ${hasStale} as has_stale, ${rightAgo} as right_ago, ${hasOwners} as has_owners,
         r.external_id, r.native_id, r.content, false as is_stale
       from ${this.#usable()} s left join (
         select * from (
@@ -157,6 +176,7 @@ export class CopyTable {
     return {
       age: first.age,
       hasStale: first.has_stale,
+      rightAgo: first.right_ago,
       hasOwners: first.has_owners,
       rows: rows.filter(({ native_id }) => native_id !== null),
     };
@@ -165,7 +185,7 @@ export class CopyTable {
   /** Seconds since the poll began that all is from; nothing where it does not serve. */
   #usable(): RawBuilder<unknown> {
     return sql`(
-      select extract(epoch from now() - kept_through)::float8 as age from copy_state
+      select extract(epoch from now() - kept_through)::float8 as age, kept_through from copy_state
       where places is null and kept_through is not null and fields = ${this.fields}
     )`;
   }
@@ -188,8 +208,10 @@ export class CopyTable {
         'copy-write',
         sql<{ at: number }>`
         with ${added(staleWhereShared(rows), clock)}, ${displaced}, stored as (
-          insert into copied_records as r (${columnNames}, written_at, seen_at)
-          select ${columnNames}, now(), since from added order by resource, native_id
+          insert into copied_records as r (${columnNames}, written_at, seen_at, right_at)
+          select ${columnNames}, now(), since,
+            case when is_stale and not lacks_write then ${lastCompletePoll} else '-infinity' end
+          from added order by resource, native_id
           on conflict (resource, native_id) do update set ${replaced(isStale)}, written_at = excluded.written_at
           where ${isNewer} or ${isClaimed}
           returning resource, native_id, external_id, is_stale
@@ -250,7 +272,7 @@ export class CopyTable {
         where not r.is_deleted and r.member_id is distinct from m.external_id
         order by r.resource, r.native_id for update of r
       )
-      update copied_records r set is_stale = true, seen_at = now() from named
+      update copied_records r set is_stale = true, right_at = ${stillRightAt}, seen_at = now() from named
       where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
   }
 
@@ -265,19 +287,36 @@ export class CopyTable {
   /** Marks a record as stale, by its External ID. */
   async markStale({ resource, externalId }: CopyKey): Promise<void> {
     await sql`
-      update copied_records set is_stale = true, written_at = now()
+      update copied_records set is_stale = true, right_at = ${stillRightAt}, written_at = now()
       where resource = ${resource} and external_id = ${externalId}`.execute(this.#database.sql);
   }
 
-  /** The CRM has no records with these External IDs: requests for them go to the CRM until they are read again. */
-  async missing(ids: readonly MissingId[]): Promise<void> {
+  /** An acknowledged write may be missing from a record that is stale. */
+  async doubt({ resource, externalId }: CopyKey): Promise<void> {
     await sql`
-      update copied_records r set is_stale = true, written_at = now()
-      from unnest(${ids.map(({ resource }) => resource)}::text[],
-        ${ids.map(({ externalId }) => externalId)}::text[],
-        ${ids.map(({ madeBy }) => madeBy && folded(madeBy))}::text[]) m (resource, external_id, made_by)
-      where r.resource = m.resource and r.external_id = m.external_id and not r.is_deleted and not r.is_stale
-        and (m.made_by is null or r.consumer_id = m.made_by)`.execute(this.#database.sql);
+      update copied_records set right_at = '-infinity'
+      where resource = ${resource} and external_id = ${externalId} and is_stale and right_at > '-infinity'`.execute(
+      this.#database.sql,
+    );
+  }
+
+  /**
+   * The CRM has no record with this External ID: requests for it go to the CRM until it is read again. No list shows it any
+   * more, unless it was stored since it was asked for, at \`since\` by \`monotonicMs()\`. \`isForWrite\`: that it is gone may
+   * be acknowledged.
+   */
+  async missing(id: MissingId, since: number, isForWrite: boolean): Promise<void> {
+    const { resource, externalId, madeBy } = id;
+    const queries = this.#database.sql;
+    const isNewer = sql`(greatest(written_at, seen_at)
+      >= ${databaseTime(await this.#readClock(queries), since)}::timestamptz)`;
+    await sql`
+      update copied_records set is_stale = true, written_at = now(),
+        content = case when ${isNewer} then content else '' end,
+        right_at = case when ${isForWrite} and ${isNewer} then '-infinity' else ${stillRightAt} end
+      where resource = ${resource} and external_id = ${externalId} and not is_deleted
+        and (not is_stale or content <> '')
+        and (${madeBy}::text is null or consumer_id = ${madeBy && folded(madeBy)})`.execute(queries);
   }
 
   /** Marks records of a range as stale that are not among these ids. */
@@ -287,7 +326,7 @@ export class CopyTable {
     ids: readonly string[],
   ): Promise<void> {
     await sql`
-      update copied_records set is_stale = true, written_at = now()
+      update copied_records set is_stale = true, right_at = ${stillRightAt}, written_at = now()
       where resource = ${resource.name} and not is_deleted and not is_stale
         and native_id collate "C" > ${after} and (${to ?? null}::text is null or native_id collate "C" <= ${to ?? null})
         and native_id not in (select unnest(${ids}::text[]))`.execute(transaction);
@@ -351,7 +390,8 @@ export class CopyTable {
   /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
   eraseMember(memberId: string): Promise<number> {
     const statement = (limit: number) => sql`
-      update copied_records set content = '', email = null, search_text = null, is_stale = true, written_at = now()
+      update copied_records set content = '', email = null, search_text = null, filters = null, is_stale = true,
+        right_at = '-infinity', written_at = now()
       where (resource, native_id) in (
         select resource, native_id from copied_records
         where ((resource = ${member.name} and external_id = ${memberId})
@@ -372,14 +412,35 @@ export class CopyTable {
   }
 }
 
-function conditions({ resource, filters, search, updatedSince, after }: CopyList): RawBuilder<unknown> {
-  const all: RawBuilder<unknown>[] = [sql`resource = ${resource} and not is_deleted`];
+/** Null for -infinity. */
+function secondsSince(moment: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`extract(epoch from now() - nullif(${moment}, '-infinity'))::float8`;
+}
+
+function conditions({
+  resource,
+  filters,
+  tokens,
+  search,
+  updatedSince,
+  after,
+}: CopyList): RawBuilder<unknown> {
+  // Of a stale row without content it is known that it is no record any more, or none yet.
+  const isThere = sql`resource = ${resource} and not is_deleted and (not is_stale or content <> '')`;
+  const all: RawBuilder<unknown>[] = [isThere];
+  if (tokens && tokens.length > 0) all.push(sql`string_to_array(filters, ' ') @> ${tokens}::text[]`);
   for (const [name, value] of Object.entries(filters))
     all.push(value === null ? sql`${sql.ref(name)} is null` : sql`${sql.ref(name)} = ${folded(value)}`);
   if (search !== undefined) all.push(sql`search_text like ${containing(folded(search))}`);
   if (updatedSince !== undefined) all.push(sql`updated_at >= ${updatedSince}::timestamptz`);
-  const position = after && sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
-  if (position && updatedSince === undefined) all.push(sql`(created_at, external_id) < ${position}`);
-  if (position && updatedSince !== undefined) all.push(sql`(updated_at, external_id) > ${position}`);
+  if (after !== undefined) {
+    const position = sql`(${after.at}::timestamptz, ${after.id}::text collate "C")`;
+    const isNewestFirst = updatedSince === undefined;
+    all.push(
+      isNewestFirst
+        ? sql`(created_at, external_id) < ${position}`
+        : sql`(updated_at, external_id) > ${position}`,
+    );
+  }
   return sql.join(all, sql` and `);
 }

@@ -8,6 +8,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
+import { member } from '../../records/members.ts';
 import type { RecordCopy } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
@@ -31,7 +32,9 @@ import { withCopy } from './written-records.ts';
  *                                                                   stale
  *
  *   known     what the CRM had when the last poll began, or later. Answers from it are as old as that poll.
- *   stale     the CRM is asked, for this record and for every list of its resource.
+ *   stale     the CRM is asked, for this record and for every list of its resource. Where it fails, and the caller takes an
+ *             answer of some age then, the row counts as it was at the last complete poll before it became stale, unless it
+ *             lacks an acknowledged write (`right_at`).
  *   deleted   kept for a day, so that no read from before brings the record back.
  *
  * No clock is compared with the CRM's. Each state is known to have been read between two moments of the database's clock,
@@ -74,8 +77,8 @@ export interface Copy {
   writer: CopyWriter;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
   markStale(resource: Resource, externalId: string): Promise<void>;
-  /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
-  missing(resource: Resource, externalId: string, call: Call): Promise<void>;
+  /** Notes that the CRM had no record with this External ID that the caller may see, asked at `since`. Never rejects. */
+  missing(resource: Resource, externalId: string, call: Call, since: number): Promise<void>;
   health(): Promise<ConnectionState>;
   /** To be awaited before the first read. Never rejects. */
   start(): Promise<void>;
@@ -106,12 +109,22 @@ export function createCopy(options: CopyOptions): Copy {
       list: (resource, query, call) =>
         reads.list(resource, query, { ...call, freshness: { maxAgeSeconds: Number.MAX_SAFE_INTEGER } }),
     },
-    records: withCopy(records, reads, (row) => notes.add(row)),
+    records: withCopy(records, reads, {
+      note: (row) => notes.add(row),
+      async doubt({ name }, externalId) {
+        // Members are not written here.
+        if (name === member.name) return;
+        await table
+          .doubt({ resource: name, externalId: externalId.toLowerCase() })
+          .catch(() => unnoted.report());
+      },
+    }),
     writer: new CopySync({ ...options, table }),
     markStale: (resource, externalId) => table.markStale({ resource: resource.name, externalId }),
-    async missing(resource, externalId, call) {
-      const ids = [missingIdOf(resource, externalId, call)];
-      await table.missing(ids).catch(() => table.missing(ids).catch(() => undefined));
+    async missing(resource, externalId, call, since) {
+      const id = missingIdOf(resource, externalId, call);
+      const note = () => table.missing(id, since, call.freshness === undefined);
+      await note().catch(() => note().catch(() => undefined));
     },
     async health() {
       const { age, isFilled, records: count } = await table.facts();
@@ -197,7 +210,8 @@ class Notes {
   /** The row that comes last may not have the record's last External ID: notes of two writes may fail in any order. */
   #wait(row: CopiedRow): void {
     const before = this.#waiting.get(keyOf(row));
-    const rows = before && before.externalId !== row.externalId ? [row, staleIdRow(before)] : [row];
+    const both = { ...row, lacksWrite: row.lacksWrite || before?.lacksWrite === true };
+    const rows = before && before.externalId !== row.externalId ? [both, staleIdRow(before)] : [both];
     for (const one of rows) {
       if (this.#waiting.size < mostWaiting) this.#waiting.set(keyOf(one), one);
       else this.#lost += 1;

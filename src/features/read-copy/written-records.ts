@@ -15,6 +15,9 @@ import { type CopiedRow, rowOf } from './copied-row.ts';
 /** Notes what a write left behind. Never throws. */
 type Note = (row: CopiedRow) => Promise<void>;
 
+/** An acknowledged write may be missing from what is known of a record that is stale. Never throws. */
+type Doubt = (resource: Resource, externalId: string) => Promise<void>;
+
 /** What a write left behind: a record, none any more, or what is not known. */
 type Written = RecordRef | StoredRecord | 'gone' | undefined;
 
@@ -23,7 +26,11 @@ type Written = RecordRef | StoredRecord | 'gone' | undefined;
  * wrote, in the same call, and note it in the copy before they are acknowledged. A write whose outcome is not known marks
  * its record as stale.
  */
-export function withCopy(records: Records, reads: CopiedReads, note: Note): Records {
+export function withCopy(
+  records: Records,
+  reads: CopiedReads,
+  { note, doubt }: { note: Note; doubt: Doubt },
+): Records {
   const noting = createNoting(note);
   return {
     admit: (call) => records.admit(call),
@@ -45,34 +52,66 @@ export function withCopy(records: Records, reads: CopiedReads, note: Note): Reco
     },
     updateAndRead: (resource, record, values, call) =>
       noting(resource, nameOf(record), () => records.updateAndRead(resource, record, values, call)),
-    async find(resource, externalId, call) {
-      const fromCopy = (taken: Call) => reads.find(resource, externalId, taken);
-      const found = await fromCopy(call);
-      if (found !== undefined) return found.record;
-      return orStale(
-        call,
-        () => records.find(resource, externalId, call),
-        async (taken) => {
-          // A record that nobody has seen is no answer to an error: the caller might make it once more.
-          const { record } = (await fromCopy(taken)) ?? {};
-          return record;
-        },
-      );
-    },
+    ...createReading(records, reads, { note, doubt }),
     writeTogether: (writes, call) =>
       notingAll(note, writes, () => records.writeTogether(writes, call, { readBack: true })),
-    findTogether: (keys, call) => records.findTogether(keys, call),
-    findWithDeleted: (resource, externalId, call) => records.findWithDeleted(resource, externalId, call),
-    async list(resource, query, call) {
-      const fromCopy = (taken: Call) => reads.list(resource, query, taken);
-      const found = await fromCopy(call);
-      return found ?? orStale(call, () => records.list(resource, query, call), fromCopy);
-    },
     async remove(resource, ref, call) {
       await noting(resource, nameOf(ref), async () => {
         await records.remove(resource, ref, call);
         return 'gone' as const;
       });
+    },
+  };
+}
+
+type Reading = Pick<Records, 'find' | 'findWithDeleted' | 'findTogether' | 'list'>;
+
+function createReading(
+  records: Records,
+  reads: CopiedReads,
+  { note, doubt }: { note: Note; doubt: Doubt },
+): Reading {
+  /** Notes what the CRM has, which a repeat of a write without an answer may acknowledge by this. */
+  const noteFound = (resource: Resource, id: string, written: StoredRecord, since: number) =>
+    note(rowOf(resource, { externalId: id.toLowerCase() }, { written, since }));
+  return {
+    async find(resource, externalId, call) {
+      const found = await reads.find(resource, externalId, call);
+      if (found !== undefined) return found.record;
+      const record = await orStale(
+        call,
+        () => records.find(resource, externalId, call),
+        async (taken) => {
+          // A record that nobody has seen is no answer to an error: the caller might make it once more.
+          const stale = await reads.find(resource, externalId, taken, 'last known');
+          return stale?.record;
+        },
+      );
+      // A repeat of a write without an answer may acknowledge by this what was written.
+      if (record !== undefined && call.freshness === undefined) await doubt(resource, externalId);
+      return record;
+    },
+    async findWithDeleted(resource, externalId, call) {
+      const since = monotonicMs();
+      const found = await records.findWithDeleted(resource, externalId, call);
+      if (found !== undefined) await noteFound(resource, externalId, found, since);
+      return found;
+    },
+    async findTogether(keys, call) {
+      const since = monotonicMs();
+      const found = await records.findTogether(keys, call);
+      await Promise.all(
+        keys.flatMap(({ resource, externalId }, index) => {
+          const record = found[index];
+          return record ? [noteFound(resource, externalId, record, since)] : [];
+        }),
+      );
+      return found;
+    },
+    async list(resource, query, call) {
+      const found = await reads.list(resource, query, call);
+      const ask = () => records.list(resource, query, call);
+      return found ?? orStale(call, ask, (taken) => reads.list(resource, query, taken, 'last known'));
     },
   };
 }
@@ -108,13 +147,13 @@ function createNoting(note: Note) {
     write: () => Promise<W>,
   ): Promise<W> => {
     const since = monotonicMs();
-    const noteWritten = (written: Written) => note(rowOf(resource, known, { written, since }));
     try {
       const written = await write();
-      await noteWritten(written);
+      await note(rowOf(resource, known, { written, since }));
       return written;
     } catch (error) {
-      if (isOutcomeUnknown(error)) await noteWritten(undefined);
+      if (isOutcomeUnknown(error))
+        await note(rowOf(resource, known, { written: undefined, since, isAcknowledged: false }));
       throw error;
     }
   };
@@ -131,7 +170,8 @@ async function notingAll(
     Promise.all(
       writes.map(({ resource, externalId, record }, index) => {
         const known = record ? nameOf(record) : { externalId: externalId.toLowerCase() };
-        return note(rowOf(resource, known, { written: written[index], since }));
+        const isAcknowledged = written.length > 0;
+        return note(rowOf(resource, known, { written: written[index], since, isAcknowledged }));
       }),
     );
   try {

@@ -38,7 +38,7 @@ function readsOf(length: number) {
   const id = randomUUID();
   const content = JSON.stringify({ ...values, id, name: 'n'.repeat(length) });
   const row = { external_id: id, native_id: 'id', content, is_stale: false };
-  return listsOf(async () => ({ age: 1, hasStale: false, hasOwners: true, rows: [row] })).read;
+  return listsOf(async () => ({ age: 1, hasStale: false, rightAgo: 1, hasOwners: true, rows: [row] })).read;
 }
 
 test('large pages come from the copy, however many are asked for at once', async () => {

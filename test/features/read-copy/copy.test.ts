@@ -141,11 +141,15 @@ describe('the copy', () => {
     assert.notEqual(notModified.headers.get('age'), null);
   });
 
-  test('answers where the CRM fails, if the request takes that and nothing is unknown of the record', async () => {
+  test('answers where the CRM fails, if the request takes that, as of its last poll', async () => {
     const id = await newQuote();
     const uncertain = randomUUID();
+    const gone = await newQuote({ name: 'gone' });
     for (const path of [`/v1/quotes/${id}`, `/v1/quotes?trip_id=${uncertain}`])
       await untilCopied(gateway.request, path, ({ age }) => age !== null);
+    // Without a trace: no poll sees it, and the list no longer has it once somebody has asked for it.
+    await gateway.org.remove('Quote__c', [gone]);
+    assert.equal((await fromCrm(`/v1/quotes/${gone}`)).status, 404);
     await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'loseAnswer' } });
     const error = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'out of order' };
     await gateway.org.arm({ match: { path: 'query' }, effect: error });
@@ -161,6 +165,10 @@ describe('the copy', () => {
       headers: { 'idempotency-key': randomUUID() },
     });
     assert.ok(written.status >= 500, String(written.status));
+    const list = await read(gateway.request, `/v1/quotes?trip_id=${tripId}`, 'stale-if-error=3600');
+    assert.equal(list.status, 200, list.body);
+    assert.notEqual(list.age, null);
+    assert.deepEqual([list.body.includes(id), list.body.includes(gone)], [true, false]);
     for (const path of [`/v1/quotes/${id}`, `/v1/members/${gateway.org.memberId}`]) {
       const answer = await read(gateway.request, path, 'no-cache, stale-if-error=3600');
       assert.equal(answer.status, 200, answer.body);
@@ -168,11 +176,49 @@ describe('the copy', () => {
       assert.ok((await read(gateway.request, path, 'no-cache')).status >= 500);
       assert.ok((await read(gateway.request, path, 'no-cache, stale-if-error=0')).status >= 500);
     }
-    const paths = [`/v1/quotes/${randomUUID()}`, `/v1/quotes?trip_id=${uncertain}`];
-    for (const path of paths)
-      assert.ok((await read(gateway.request, path, 'stale-if-error=3600')).status >= 500, path);
+    const trip = await read(gateway.request, `/v1/quotes?trip_id=${uncertain}`, 'stale-if-error=3600');
+    assert.equal(trip.status, 200, trip.body);
+    assert.ok(trip.age !== null && trip.body.startsWith('{"data":[]'));
+    const never = await read(gateway.request, `/v1/quotes/${randomUUID()}`, 'stale-if-error=3600');
+    assert.ok(never.status >= 500);
     await gateway.org.disarm();
     // Until the reader has read again what is uncertain.
+    await untilCopied(gateway.request, '/v1/quotes?limit=1', ({ age }) => age !== null);
+  });
+
+  test('lacks no acknowledged write where the CRM fails: the list has it, or is an error', async () => {
+    const id = await newQuote();
+    const path = `/v1/quotes?trip_id=${tripId}`;
+    await untilCopied(gateway.request, path, ({ age }) => age !== null);
+    const error = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'out of order' };
+    const key = { 'idempotency-key': randomUUID() };
+    const change = () =>
+      gateway.request(`/v1/quotes/${id}`, { method: 'PATCH', body: { name: 'changed' }, headers: key });
+    const listed = () => read(gateway.request, path, 'stale-if-error=3600');
+    await gateway.org.arm({ match: { operation: 'update' }, effect: { kind: 'loseAnswer' }, times: 1 });
+    // The look-up after the loss.
+    await gateway.org.arm({ match: { path: 'WHERE Id IN' }, effect: error });
+    const first = await change();
+    assert.ok(first.status >= 500);
+    await gateway.org.arm({ match: { path: 'query' }, effect: error });
+    const during = await listed();
+    // What nobody was told may be in it or not.
+    assert.equal(during.status, 200, during.body);
+    const alone = await read(gateway.request, `/v1/quotes/${id}`, 'stale-if-error=3600');
+    assert.ok(alone.status === 200 && alone.age !== null, alone.body);
+    await gateway.org.disarm();
+    for (let status = first.status; status !== 200; ) ({ status } = await change());
+    await gateway.org.arm({ match: { path: 'query' }, effect: error });
+    for (let reads = 0; reads < 3; reads++) {
+      const { status, body } = await listed();
+      assert.ok(status >= 500 || body.includes('"name":"changed"'), body);
+    }
+    await gateway.org.disarm();
+    await write('DELETE', `/v1/quotes/${id}`);
+    await gateway.org.arm({ match: { path: 'query' }, effect: error });
+    const { status, body } = await listed();
+    assert.ok(status >= 500 || !body.includes(id), body);
+    await gateway.org.disarm();
     await untilCopied(gateway.request, '/v1/quotes?limit=1', ({ age }) => age !== null);
   });
 

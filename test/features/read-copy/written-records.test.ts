@@ -17,11 +17,14 @@ test('a deletion of which the outcome is not known is noted with the id by which
   const record = await crm.find(quote, id);
   assert.ok(record);
   const noted: CopiedRow[] = [];
-  const records = withCopy(crm, noReads, async (row) => void noted.push(row));
+  const records = withCopy(crm, noReads, {
+    note: async (row) => void noted.push(row),
+    doubt: async () => {},
+  });
   isLost = true;
   await assert.rejects(records.remove(quote, record, startCall('test')), { code: 'crm_timeout' });
   assert.deepEqual(
-    noted.map(({ externalId, isStale }) => ({ externalId, isStale })),
-    [{ externalId: id, isStale: true }],
+    noted.map(({ externalId, isStale, lacksWrite }) => ({ externalId, isStale, lacksWrite })),
+    [{ externalId: id, isStale: true, lacksWrite: false }],
   );
 });

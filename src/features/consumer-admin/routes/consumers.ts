@@ -96,7 +96,6 @@ function createRoute({ administration }: ConsumersContext): Route {
     ...all,
     method: 'POST',
     operationId: 'createConsumer',
-    writesSecrets: true,
     summary: 'Create a consumer',
     description:
       'Only this answer shows the API secret. Test credentials make test consumers, without `mode` too.',
@@ -149,7 +148,6 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
     ...one,
     method: 'PATCH',
     operationId: 'updateConsumer',
-    writesSecrets: true,
     summary: 'Change a consumer',
     description:
       'Each field that you send replaces its old value. The change is valid at once, on every replica.',
@@ -175,7 +173,6 @@ function removeRoute({ administration }: ConsumersContext): Route {
     ...one,
     method: 'DELETE',
     operationId: 'deleteConsumer',
-    writesSecrets: true,
     summary: 'Revoke a consumer',
     description: 'Deletes the consumer: all its pairs are refused at once, on every replica.',
     permission: { resource: 'consumers', action: 'delete' },
@@ -196,7 +193,6 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     path: `${one.path}/rotate`,
     method: 'POST',
     operationId: 'rotateConsumer',
-    writesSecrets: true,
     summary: "Rotate a consumer's credentials",
     description:
       'Makes a new API key and secret; only this answer shows the secret. The active key stays valid for the ' +

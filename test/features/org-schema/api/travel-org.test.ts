@@ -66,6 +66,16 @@ describe('an org with objects and fields of its own', () => {
     assert.equal(response.status, 200, text);
     return JSON.parse(text) as Json;
   };
+  /** What the copy answers, once it does. */
+  const fromCopy = async (path: string) => {
+    for (;;) {
+      const response = await gateway.request(path, { headers: { 'cache-control': 'max-age=60' } });
+      const body = (await response.json()) as Json;
+      assert.equal(response.status, 200);
+      if (response.headers.get('age') !== null) return body;
+      await sleep(50);
+    }
+  };
   const made = async (answer: Promise<Response>) => {
     const response = await answer;
     const text = await response.text();
@@ -205,7 +215,11 @@ describe('an org with objects and fields of its own', () => {
         [id],
         filter,
       );
+      const copied = await fromCopy(`/v1/quotes?trip_id=${trip}&${filter}`);
+      assert.deepEqual(copied, page, filter);
     }
+    const other = (await fromCopy(`/v1/quotes?trip_id=${trip}&budget=1`)) as { data: object[] };
+    assert.deepEqual(other.data, []);
     for (const [filter, name] of [
       ['budget=much', 'budget'],
       ['flexible=yes', 'flexible'],

@@ -73,6 +73,12 @@ function disruptions({ cluster, random }: Model, { databases, redis, client }: S
       await some(100, 1500);
       await redis.restore();
     },
+    async failReads() {
+      const error = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'out of order' };
+      const fault = await cluster.org.arm({ match: { operation: 'query' }, effect: error });
+      await some(100, 2500);
+      await fault.remove();
+    },
     rebuild: () => change('truncate copied_records; delete from copy_state'),
     endLease,
   };

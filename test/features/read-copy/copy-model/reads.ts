@@ -1,7 +1,10 @@
 import type { Model } from './model.ts';
 import { type Kind, showBody } from './org-history.ts';
 
-const asked = ['max-age=60', 'max-age=60', 'max-age=5', 'max-age=2', 'max-age=1', 'no-cache', ''];
+const asked = [
+  ...['max-age=60', 'max-age=60', 'max-age=5', 'max-age=2', 'max-age=1', 'no-cache', ''],
+  ...['stale-if-error=60', 'stale-if-error=60', 'no-cache, stale-if-error=60'],
+];
 
 /** A read that has begun, and what is known before it. */
 class Read {
