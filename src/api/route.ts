@@ -181,6 +181,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   preferable?: true;
   /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
+  /** It changes something in the secrets manager: it waits for its turn. */
+  writesSecrets?: true;
   /** It takes Cache-Control: its answer may be of some age. For the documentation. */
   takesAge?: true;
   /** Name of the record that it changes, whatever its state where there is no If-Match, for callers that see all. */

@@ -36,6 +36,7 @@ import type { Limits } from './pipeline/rate-limit.ts';
 import { readOnlyFields } from './pipeline/read-only-fields.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
+import { SecretWrites } from './pipeline/secret-writes.ts';
 import { signatureSteps } from './pipeline/signature.ts';
 import { answerSocketErrors } from './pipeline/socket-errors.ts';
 import { inOrder, type Step } from './pipeline/step.ts';
@@ -144,7 +145,8 @@ export function createServer(options: ServerOptions): Server {
   for (const method of METHODS) {
     if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
   }
-  for (const route of routes) register(app, route, options);
+  const secretWrites = new SecretWrites();
+  for (const route of routes) register(app, route, options, secretWrites);
   answerOtherMethods(app, routes, options);
   return app;
 }
@@ -187,7 +189,12 @@ function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): 
 }
 
 /** Credentials, permission, key, schema, idempotency: the hooks run in this order for every route. */
-function register(app: FastifyInstance, route: Route, options: ServerOptions): void {
+function register(
+  app: FastifyInstance,
+  route: Route,
+  options: ServerOptions,
+  secretWrites: SecretWrites,
+): void {
   const { limits, ledger, log } = options;
   const { params, query, body } = route.request;
   const authenticators = authenticatorsOf(options);
@@ -231,7 +238,7 @@ function register(app: FastifyInstance, route: Route, options: ServerOptions): v
       boundFaults(route),
     ]),
     attachValidation: route.tellsFaults === true,
-    handler: runRoute(route, ledger),
+    handler: runRoute(route, ledger, secretWrites),
   });
 }
 

@@ -66,8 +66,8 @@ export function tooSlow(): Problem {
 }
 
 /** No caller sees it: it ends the work on the request, and is no error of the service. */
-function hungUp(): Problem {
-  return new Problem('invalid_request', 'The caller hung up before the body was complete.');
+export function hungUp(): Problem {
+  return new Problem('invalid_request', 'The caller hung up before the work on its request began.');
 }
 
 function enlarge(bytes: Buffer, size: number): Buffer<ArrayBuffer> {

@@ -27,6 +27,7 @@ import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
 import { type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
 import { readOnlyFields } from './read-only-fields.ts';
+import type { SecretWrites } from './secret-writes.ts';
 import type { Step } from './step.ts';
 
 declare module 'fastify' {
@@ -58,8 +59,8 @@ const jsonType = 'application/json; charset=utf-8';
  * Executes the route's handler, under the request's key where there is one, and sends the answer. The handler of the
  * framework returns no promise: what the framework does with one costs more than the sending.
  */
-export function runRoute(route: Route, ledger: Ledger) {
-  const answer = answerOf(route, ledger);
+export function runRoute(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
+  const answer = answerOf(route, ledger, secretWrites);
   return (request: FastifyRequest, reply: FastifyReply): void => {
     answer(request)
       .then((found) => void send(reply, found))
@@ -67,16 +68,18 @@ export function runRoute(route: Route, ledger: Ledger) {
   };
 }
 
-function answerOf(route: Route, ledger: Ledger) {
+function answerOf(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
   return async (request: FastifyRequest): Promise<RouteAnswer> => {
     const call = callOf(request);
     call.isWrite = route.method !== 'GET';
     request.call = call;
     const input = await inputOf(route, request, call);
-    const handle = (claim: Claim | undefined) =>
-      route.handle({ ...input, claim }).catch((error: unknown) => {
+    const handle = (claim: Claim | undefined) => {
+      const work = () => route.handle({ ...input, claim });
+      return (route.writesSecrets ? secretWrites.run(request, work) : work()).catch((error: unknown) => {
         throw withoutHiddenFaults(error, fieldsSeenBy(route, request, call));
       });
+    };
     const admit = route.admit && (() => route.admit?.(call, input));
     const claimed = requestToClaim(route, request, () => externalIdFor(route, input));
     if (claimed === undefined) {

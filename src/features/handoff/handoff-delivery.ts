@@ -7,7 +7,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
 import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
-import { type HandoffCrm, type HandoffType, targets } from './handoff.ts';
+import { type HandoffCrm, type HandoffType, isOwnMaking, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
@@ -275,11 +275,13 @@ export class HandoffDelivery {
   /** Of one that was cancelled or rejected the record is removed; one that has failed is created where its record exists. */
   async #settleOne(ended: UnsettledHandoff): Promise<void> {
     const { table, records, resources, log, settle } = this.#options;
-    const { externalId, type, consumerId, status, deadline, isLast } = ended;
+    const { externalId, type, consumerId, status, deadline, isLast, since } = ended;
     const call = { ...startCall(randomUUID(), ownWorldOf(consumerId)), deadline, isWrite: true };
     let isSettled = isLast;
     try {
-      const record = await records.find(resources[type], externalId, call);
+      const found = await records.find(resources[type], externalId, call);
+      const isOwn = found && (since === null || isOwnMaking({ ...found, found: 'after loss' }, since));
+      const record = isOwn ? found : undefined;
       if (record && status === 'failed') {
         const { nativeId } = record;
         await settle([{ handoff: ended, outcome: { status: 'created', nativeId } }]);

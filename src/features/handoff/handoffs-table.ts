@@ -238,7 +238,8 @@ export class HandoffsTable {
       orderBy: 'due_at',
       limit: count,
       returning: sql`h.external_id as "externalId", h.fence::text, h.type, h.consumer_id as "consumerId", h.status,
-        h.completed_at <= now() - ${interval(unsettledSeconds)} as "isLast"`,
+        h.completed_at <= now() - ${interval(unsettledSeconds)} as "isLast",
+        case when h.reference is not null then (extract(epoch from h.accepted_at) * 1000)::float8 end as since`,
     });
   }
 
@@ -331,6 +332,8 @@ export interface UnsettledHandoff extends Held {
   status: 'cancelled' | 'rejected' | 'failed';
   /** No call can create the record any more. */
   isLast: boolean;
+  /** Of an item, which may have had a record before: when it was accepted, in milliseconds since 1970; else null. */
+  since: number | null;
 }
 
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */

@@ -85,7 +85,10 @@ export async function acquireFileLock(
   return { release: () => rm(path, { force: true }).finally(() => held.close()) };
 }
 
-/** Node has no locks of the kernel, but SQLite, which it has, takes one for a transaction: `fcntl`, freed by the kernel. */
+/**
+ * Node has no locks of the kernel, but SQLite, which it has, takes one for a transaction: `fcntl`, freed by the kernel. Nothing
+ * else in this process may open the file: to close it would free the lock.
+ */
 function tryLock(file: string): DatabaseSync | undefined {
   const database = new DatabaseSync(file, { timeout: 0 });
   try {

@@ -367,7 +367,8 @@ export const problems = {
   secrets_unavailable: {
     status: 503,
     title: 'The secrets manager is not available',
-    meaning: 'The place where credentials are kept does not answer. Nothing was changed.',
+    meaning:
+      'The place where credentials are kept does not answer, or too many changes of them are waiting. Nothing was changed.',
     advice: 'Wait as long as Retry-After says and send the request again.',
     example: { detail: 'The secrets manager is not available.', facts: { retryAfter: 5 } },
   },

@@ -3,6 +3,7 @@ import fs, { closeSync, fstatSync } from 'node:fs';
 import { access, constants, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { monotonicMs } from '../base/chance.ts';
 import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
 import { acquireFileLock } from '../base/file-lock.ts';
 import { watchFolder } from './folder-watch.ts';
@@ -19,7 +20,7 @@ import {
 const open = promisify(fs.open);
 const read = promisify(fs.read);
 
-/** How long a write waits for the writes of other processes. */
+/** How long a write waits for other writes, those of other processes too. */
 const lockWaitMs = 10_000;
 
 /**
@@ -106,16 +107,17 @@ function createRootCheck(dir: string): () => Promise<void> {
 function createWriteQueue(dir: string) {
   let last: Promise<unknown> = Promise.resolve();
   return <T>(path: string, work: () => Promise<T>): Promise<T> => {
-    const turn = last.then(() => underLock(dir, path, work));
+    const giveUpAt = monotonicMs() + lockWaitMs;
+    const turn = last.then(() => underLock(dir, path, giveUpAt, work));
     last = turn.catch(() => undefined);
     return turn;
   };
 }
 
-async function underLock<T>(dir: string, path: string, work: () => Promise<T>): Promise<T> {
+async function underLock<T>(dir: string, path: string, giveUpAt: number, work: () => Promise<T>): Promise<T> {
   try {
     await makeFolder(dir);
-    const lock = await acquireFileLock(join(dir, '~writes'), { subject: dir }, lockWaitMs);
+    const lock = await acquireFileLock(join(dir, '~writes'), { subject: dir }, giveUpAt - monotonicMs());
     try {
       return await work();
     } finally {

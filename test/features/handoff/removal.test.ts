@@ -30,15 +30,22 @@ describe('the record of a hand-off that has ended', () => {
     status?: string;
     /** Since it ended. */
     seconds?: number;
+    reference?: string;
   }
   /** One that may have a record. */
-  async function add({ consumerId = makeConsumerId(), status = 'cancelled', seconds = 0 }: NewRow) {
+  async function add({
+    consumerId = makeConsumerId(),
+    status = 'cancelled',
+    seconds = 0,
+    reference,
+  }: NewRow) {
     const externalId = randomUUID();
     const isOpen = status === 'accepted';
     await sql`
       insert into handoffs (external_id, type, status, consumer_id, request_id, trip_id, member_id, name, source, details,
-        may_exist, fence, lease_until, due_at, accepted_at, completed_at)
-      values (${externalId}, 'quote', ${status}, ${consumerId}, 'r', ${randomUUID()}, ${randomUUID()}, 'n', 's', '{}', true,
+        reference, may_exist, fence, lease_until, due_at, accepted_at, completed_at)
+      values (${externalId}, 'quote', ${status}, ${consumerId}, 'r', ${randomUUID()}, ${randomUUID()}, 'n', 's', '{}',
+        ${reference ?? null}, true,
         1, to_timestamp(0), now(), now(), ${isOpen ? null : sql`now() - make_interval(secs => ${seconds})`})`.execute(
       database.sql,
     );
@@ -52,14 +59,15 @@ describe('the record of a hand-off that has ended', () => {
     return rows[0];
   };
 
-  /** A CRM with these records, and what it was asked for in time. */
-  function crmWith(...ids: string[]) {
-    const made = new Set(ids);
+  /** A CRM with a record that is so many minutes old, and what it was asked for in time. */
+  function crmWith(id?: string, minutes = 0) {
+    const made = new Set(id === undefined ? [] : [id]);
+    const values = { created_at: new Date(Date.now() - minutes * 60_000).toISOString() };
     const calls: { what: string; externalId: string; consumerId: string | undefined }[] = [];
     const note = (what: string, externalId: string, call: Call) => {
       if (remainingMs(call) === 0) throw new Problem('crm_timeout', 'No time was left.');
       calls.push({ what, externalId, consumerId: call.consumerId });
-      return made.has(externalId) ? { nativeId: externalId } : undefined;
+      return made.has(externalId) ? { nativeId: externalId, values } : undefined;
     };
     const records = {
       find: async (_: unknown, id: string, call: Call) => note('find', id, call),
@@ -115,6 +123,20 @@ describe('the record of a hand-off that has ended', () => {
         [state.status, native_id, state.may_exist],
         isFailed ? ['created', id, false] : [status, null, true],
       );
+    }
+  });
+
+  it('is left as it is where the item had it before', async () => {
+    for (const status of ['cancelled', 'rejected', 'failed']) {
+      const id = await add({ status, reference: 'offer-1', seconds: 130 });
+      const crm = crmWith(id, 10);
+      await deliver(crm.records);
+      assert.ok(crm.made.has(id), status);
+      assert.deepEqual(await stateOf(id), { status, native_id: null, may_exist: false });
+      const again = await add({ status, reference: 'offer-1' });
+      const own = crmWith(again);
+      await deliver(own.records);
+      assert.equal(own.made.has(again), status === 'failed');
     }
   });
 

@@ -96,6 +96,7 @@ function createRoute({ administration }: ConsumersContext): Route {
     ...all,
     method: 'POST',
     operationId: 'createConsumer',
+    writesSecrets: true,
     summary: 'Create a consumer',
     description:
       'Only this answer shows the API secret. Test credentials make test consumers, without `mode` too.',
@@ -148,6 +149,7 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
     ...one,
     method: 'PATCH',
     operationId: 'updateConsumer',
+    writesSecrets: true,
     summary: 'Change a consumer',
     description:
       'Each field that you send replaces its old value. The change is valid at once, on every replica.',
@@ -173,6 +175,7 @@ function removeRoute({ administration }: ConsumersContext): Route {
     ...one,
     method: 'DELETE',
     operationId: 'deleteConsumer',
+    writesSecrets: true,
     summary: 'Revoke a consumer',
     description: 'Deletes the consumer: all its pairs are refused at once, on every replica.',
     permission: { resource: 'consumers', action: 'delete' },
@@ -193,6 +196,7 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     path: `${one.path}/rotate`,
     method: 'POST',
     operationId: 'rotateConsumer',
+    writesSecrets: true,
     summary: "Rotate a consumer's credentials",
     description:
       'Makes a new API key and secret; only this answer shows the secret. The active key stays valid for the ' +

@@ -63,6 +63,7 @@ function rotateRoute({ administration }: Context): Route {
     path: `${one.path}/rotate`,
     method: 'POST',
     operationId: 'rotateOwnConsumer',
+    writesSecrets: true,
     summary: 'Rotate your own credentials',
     description:
       'Makes a new API key and secret; only this answer shows the secret. Permissions and limits stay. The keys ' +

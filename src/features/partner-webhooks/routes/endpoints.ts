@@ -48,6 +48,7 @@ function createRoute(endpoints: EndpointAdministration): Route {
     ...all,
     method: 'POST',
     operationId: 'createWebhookEndpoint',
+    writesSecrets: true,
     summary: 'Create a webhook endpoint',
     description:
       'Events from now on are sent to the URL. The endpoint belongs to the consumer that makes it. A consumer ' +
@@ -157,6 +158,7 @@ function removeRoute(endpoints: EndpointAdministration): Route {
     ...one,
     method: 'DELETE',
     operationId: 'deleteWebhookEndpoint',
+    writesSecrets: true,
     summary: 'Delete a webhook endpoint',
     description: 'Nothing more is sent to it, and its deliveries are deleted too.',
     permission: { resource: 'webhooks', action: 'delete' },
@@ -177,6 +179,7 @@ function rotateRoute(endpoints: EndpointAdministration): Route {
     path: `${one.path}/rotate-secret`,
     method: 'POST',
     operationId: 'rotateWebhookSecret',
+    writesSecrets: true,
     summary: 'Rotate the secret of a webhook endpoint',
     description:
       'Makes a new secret; only this answer shows it. Until `previous_expires_at` each delivery is signed with ' +

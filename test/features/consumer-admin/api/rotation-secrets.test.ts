@@ -23,7 +23,8 @@ async function storedSecrets(dir: string): Promise<string[]> {
     files
       // It holds ids, which are no secret.
       .filter((file) => file.isFile() && file.name !== 'revoked-consumers')
-      .map((file) => readFile(join(file.parentPath, file.name), 'utf8')),
+      // That of a consumer that was revoked is deleted a little later.
+      .map((file) => readFile(join(file.parentPath, file.name), 'utf8').catch(() => '')),
   );
   return texts.flatMap((text) => {
     const hashes = [...text.matchAll(/"hash": "([^"]+)"/g)].map(([, hash = '']) => hash);
