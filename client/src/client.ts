@@ -16,7 +16,6 @@ import type {
   CreatedWebhookEndpoint,
   GatewayEvent,
   GetTableAvailabilityQuery,
-  Handoff,
   HandoffAcceptance,
   HandoffConfirmation,
   HandoffRejection,
@@ -31,6 +30,7 @@ import type {
   ListWebhookEndpointsQuery,
   Member,
   NewBooking,
+  NewHandoff,
   NewQuote,
   NewReservation,
   NewWebhookEndpoint,
@@ -94,7 +94,7 @@ export class HandoffClient {
    * exists. A hand-off can be stored without `respondAsync` too: where it needs approval, and where the service is set up to
    * store hand-offs while the CRM is unavailable.
    */
-  handOff(body: Handoff, options: HandOffOptions = {}): Promise<CreatedHandoff | StoredHandoff> {
+  handOff(body: NewHandoff, options: HandOffOptions = {}): Promise<CreatedHandoff | StoredHandoff> {
     const { respondAsync, waitSeconds, ...write } = options;
     const wait = waitSeconds === undefined ? '' : `, wait=${waitSeconds}`;
     const headers: Record<string, string> = respondAsync ? { prefer: `respond-async${wait}` } : {};

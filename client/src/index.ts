@@ -17,5 +17,7 @@ export type { List, Page } from './list.ts';
 export { HandoffConnectionError, HandoffProblem } from './problem.ts';
 export type { ClientOptions, ReadOptions, RecordReadOptions, WriteOptions } from './transport.ts';
 export type * from './types.ts';
+/** Its name in 0.1. */
+export type { NewHandoff as Handoff } from './types.ts';
 export { makeUuid } from './uuid.ts';
 export { unwrapWebhook, type WebhookHeaders, WebhookVerificationError } from './webhook.ts';

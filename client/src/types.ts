@@ -510,30 +510,6 @@ export interface Fault {
   message: string;
 }
 
-export interface Handoff {
-  /** What the result becomes in Salesforce. */
-  type: 'quote' | 'booking';
-  /** The trip it belongs to. */
-  trip_id: string;
-  /** External ID of the member. */
-  member_id: string;
-  /** The search result that was chosen. */
-  result: {
-    /** What was chosen, for people. */
-    name: string;
-    /** The supplier that it came from. */
-    source: string;
-    /** The search result itself, whatever it holds. */
-    details: JsonObject;
-  };
-  /** When the offer ends: from then on nothing is made. */
-  valid_until?: string | undefined;
-  /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
-  reference?: string | undefined;
-  /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
-  on_repeat?: 'return' | 'update' | undefined;
-}
-
 export interface HandoffAcceptance {
   /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
@@ -784,6 +760,30 @@ export interface NewBooking {
   source: string;
   /** The search result itself, whatever it holds. */
   details: JsonObject;
+}
+
+export interface NewHandoff {
+  /** What the result becomes in Salesforce. */
+  type: 'quote' | 'booking';
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** External ID of the member. */
+  member_id: string;
+  /** The search result that was chosen. */
+  result: {
+    /** What was chosen, for people. */
+    name: string;
+    /** The supplier that it came from. */
+    source: string;
+    /** The search result itself, whatever it holds. */
+    details: JsonObject;
+  };
+  /** When the offer ends: from then on nothing is made. */
+  valid_until?: string | undefined;
+  /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
+  reference?: string | undefined;
+  /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+  on_repeat?: 'return' | 'update' | undefined;
 }
 
 export interface NewQuote {

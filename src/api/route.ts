@@ -91,6 +91,8 @@ export interface DocumentedAnswer {
   schema?: TSchema;
   /** Made from the examples of the schema's parts where it is left out. */
   example?: unknown;
+  /** Members of the example beyond the examples of the schema's parts. */
+  said?: object;
   headers?: Record<string, string>;
   /** Content types beyond JSON. */
   otherMedia?: readonly string[];

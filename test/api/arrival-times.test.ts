@@ -5,6 +5,7 @@ import { defineRoute, json } from '../../src/api/route.ts';
 import type { ArrivalTimes } from '../../src/api/server.ts';
 import { type Certificates, createCertificates } from '../support/certificates.ts';
 import { connectRaw } from '../support/raw-client.ts';
+import { assertFitsDocument } from './document-check.ts';
 import {
   type MadeUpServer,
   openRoute,
@@ -59,6 +60,9 @@ for (const isSecure of [false, true]) {
         assert.equal(answer?.status, 408);
         assert.equal(answer.headers['connection'], 'close');
         assert.equal((JSON.parse(String(answer.body)) as { status: number }).status, 408);
+        const { status, headers, body } = answer;
+        // Any operation with a body: they all document it.
+        await assertFitsDocument('/v1/quotes', { method: 'POST' }, new Response(body, { status, headers }));
         assert.equal(await client.answer(), undefined);
         client.socket.destroy();
       });

@@ -35,12 +35,14 @@ const commonHeaders = new Set([
   'content-type',
   'date',
   'keep-alive',
+  'strict-transport-security',
   'transfer-encoding',
   'x-content-type-options',
 ]);
 
 const document = resolveReferences(JSON.parse(generatedOpenApi()) as Json);
 const paths = document['paths'] as Record<string, Record<string, Operation>>;
+const webhooks = document['webhooks'] as Record<string, Record<string, Operation>>;
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 (addFormats as unknown as (target: Ajv2020) => void)(ajv);
 
@@ -59,6 +61,14 @@ export async function assertFitsDocument(
     ...(response.status < 400 ? faultsOfRequest(method, path, options) : []),
   ];
   assert.deepEqual(faults, [], `${method} ${path} ${response.status}`);
+}
+
+/** Fails where what was sent to an endpoint does not fit what the document says of its type. */
+export function assertWebhookFitsDocument(body: { type: string }): void {
+  const webhook = webhooks[body.type]?.['post'];
+  const schema = webhook?.requestBody?.content['application/json']?.schema;
+  assert.ok(schema, `the webhook ${body.type} is not declared`);
+  assert.deepEqual(faultsOf('body', closed(schema), body), [], body.type);
 }
 
 /** What is wrong with an answer, by the document; HEAD is answered like GET, without a body. */

@@ -6,11 +6,12 @@ import { documentedRoutes } from '../../src/app/routes.ts';
 import { eventually } from '../support/eventually.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
+import { connectRaw } from '../support/raw-client.ts';
 import { recordFor } from '../support/records.ts';
 import { newReservation } from '../support/reservations.ts';
 import { startWebhookReceiver } from '../support/webhook-receiver.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
-import { assertFitsDocument } from './document-check.ts';
+import { assertFitsDocument, assertWebhookFitsDocument } from './document-check.ts';
 
 const routes = documentedRoutes().filter(({ isUnlisted }) => !isUnlisted);
 
@@ -194,6 +195,7 @@ describe('what the service answers fits its document', () => {
     receiver.answer = (response) => response.writeHead(500).end();
     for (let tests = 0; tests < 2; tests++) await send(`${path}/test`, { method: 'POST' });
     await receiver.until(2);
+    for (const { event } of receiver.received) assertWebhookFitsDocument(event);
     await pages(`${path}/deliveries?limit=1`);
     const found = await send(`${path}/deliveries`);
     const { data } = (await found.json()) as { data: { id: string }[] };
@@ -253,6 +255,16 @@ describe('what the service answers fits its document', () => {
     assert.equal((await ask({ grant_type: 'client_credentials', ...pair })).status, 200);
     assert.equal((await ask(pair)).status, 400);
     assert.equal((await ask({})).status, 401);
+    const basic = {
+      authorization: 'Basic bm9ib2R5OndybnM=',
+      'content-type': 'application/x-www-form-urlencoded',
+    };
+    const refused = await send('/oauth/token', {
+      as: null,
+      body: 'grant_type=client_credentials',
+      headers: basic,
+    });
+    assert.match(refused.headers.get('www-authenticate') ?? '', /^Basic /);
     assert.equal((await send('/oauth/token', { as: null, body: {} })).status, 415);
     const open = [
       '/.well-known/oauth-authorization-server',
@@ -262,6 +274,29 @@ describe('what the service answers fits its document', () => {
     for (const path of open) assert.equal((await send(path, { as: null })).status, 200);
   });
 
+  test('a token that lacks a scope', async () => {
+    const { apiKey, apiSecret } = gateway.console;
+    const form = { grant_type: 'client_credentials', client_id: apiKey, client_secret: apiSecret };
+    const asked = await fetch(`${gateway.url}/oauth/token`, {
+      method: 'POST',
+      body: new URLSearchParams({ ...form, scope: 'quotes:read' }),
+    });
+    const { access_token } = (await asked.json()) as { access_token: string };
+    const headers = { authorization: `Bearer ${access_token}` };
+    const refused = await send('/v1/bookings', { as: null, headers });
+    assert.equal(refused.status, 403);
+    assert.match(refused.headers.get('www-authenticate') ?? '', /insufficient_scope/);
+  });
+
+  test('what does not come whole', async () => {
+    const client = await connectRaw(gateway.url);
+    client.write(`GET /v1/quotes HTTP/1.1\r\nhost: a\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`);
+    const { status = 0, headers, body = '' } = (await client.answer()) ?? {};
+    assert.equal(status, 431);
+    await assertFitsDocument('/v1/quotes', {}, new Response(body, { status, ...(headers && { headers }) }));
+    client.socket.destroy();
+  });
+
   test('test keys', async () => {
     const wanted = { name: 'T', mode: 'test', permissions: [{ resource: 'quotes', actions: ['write'] }] };
     const made = await send('/v1/admin/consumers', { as: gateway.admin, body: wanted });
@@ -269,6 +304,14 @@ describe('what the service answers fits its document', () => {
     await send('/v1/consumer', { as });
     assert.equal((await send('/v1/test/reset', { as, method: 'POST' })).status, 204);
     assert.equal((await send('/v1/test/reset', { method: 'POST' })).status, 404);
+    const open = routes.filter(
+      ({ method, permission, path }) => method === 'GET' && isPublic(permission) && !path.includes(':'),
+    );
+    for (const { path } of [...open, { path: '/v1/problems/other' }]) {
+      const refused = await send(`${path}?unknown=1`, { as });
+      assert.ok(refused.status >= 400, path);
+      assert.equal(refused.headers.get('handoff-mode'), 'test', path);
+    }
   });
 
   test('health, connected and not, and the documentation', async () => {

@@ -2,6 +2,8 @@ import { isPublic, type Route } from '../route.ts';
 import type { JsonObject } from './schemas.ts';
 
 interface Header {
+  /** Where it is another one than its key: one header can mean several things. */
+  name?: string;
   description: string;
   schema: JsonObject;
   /** Sent with every answer that lists it. */
@@ -92,6 +94,20 @@ const headers = {
     always: true,
     example: 'ApiKey realm="handoff-gateway"',
   },
+  'Client-Challenge': {
+    name: 'WWW-Authenticate',
+    description: 'Where the client sent its credentials in the header Authorization (RFC 6749 section 5.2).',
+    schema: { type: 'string', pattern: '^Basic ', maxLength: 2048 },
+    always: false,
+    example: 'Basic realm="handoff-gateway"',
+  },
+  'Scope-Challenge': {
+    name: 'WWW-Authenticate',
+    description: 'Where a token lacks the scope: which one (RFC 6750 section 3).',
+    schema: { type: 'string', pattern: '^Bearer ', maxLength: 2048 },
+    always: false,
+    example: 'Bearer realm="handoff-gateway", error="insufficient_scope", scope="quotes:read"',
+  },
   Deprecation: {
     description: 'Since when the operation is deprecated: `@` and seconds since 1970 (RFC 9745).',
     schema: { type: 'string', pattern: '^@\\d{1,12}$', maxLength: 13 },
@@ -116,12 +132,16 @@ export type HeaderName = keyof typeof headers;
 
 /** The headers as components of the document. */
 export const headerComponents: JsonObject = Object.fromEntries(
-  Object.entries(headers).map(([name, { always, ...header }]) => [name, { ...header, required: always }]),
+  Object.entries<Header>(headers).map(([key, { always, description, schema, example }]) => [
+    key,
+    { description, schema, example, required: always },
+  ]),
 );
 
-/** The headers of every answer of a route. */
-export function usualHeaders({ permission, form, deprecation }: Route): HeaderName[] {
-  const knowsCaller = isPublic(permission) ? permission.showsMore !== undefined || form !== undefined : true;
+/** The headers of every answer of a route, and of every problem where it `isProblem`. */
+export function usualHeaders({ permission, form, deprecation }: Route, isProblem = false): HeaderName[] {
+  // A public document is the same for everybody.
+  const knowsCaller = isProblem || !isPublic(permission) || permission.showsMore !== undefined || form;
   return [
     'X-Request-Id',
     'Cache-Control',
@@ -135,7 +155,10 @@ export function usualHeaders({ permission, form, deprecation }: Route): HeaderNa
 /** References to them, for one answer. */
 export function headerRefs(names: Iterable<HeaderName>): JsonObject {
   const refs: JsonObject = {};
-  for (const name of names) refs[name] = { $ref: `#/components/headers/${name}` };
+  for (const key of names) {
+    const { name = key }: Header = headers[key];
+    refs[name] = { $ref: `#/components/headers/${key}` };
+  }
   return refs;
 }
 

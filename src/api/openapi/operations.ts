@@ -15,7 +15,7 @@ export function operation(
   const { operationId, tag, summary, permission, request, deprecation } = route;
   const answers = Object.entries(route.answers).map(([status, answer]) => [
     status,
-    response(answer, [...usualHeaders(route), ...replayHeader(route, Number(status))], schemas),
+    response(answer, headersOf(route, Number(status)), schemas),
   ]);
   return {
     operationId,
@@ -117,15 +117,24 @@ function requestBody(schema: TSchema, route: Route, schemas: SchemaWriter): Json
   };
 }
 
-function replayHeader({ idempotencyKey }: Route, status: number): HeaderName[] {
-  return idempotencyKey !== 'ignored' && status < 300 ? ['Idempotent-Replayed'] : [];
+function headersOf(route: Route, status: number): HeaderName[] {
+  const { idempotencyKey, form } = route;
+  return [
+    ...usualHeaders(route),
+    ...(idempotencyKey !== 'ignored' && status < 300 ? (['Idempotent-Replayed'] as const) : []),
+    ...(form && status === 401 ? (['Client-Challenge'] as const) : []),
+  ];
 }
 
 function response(answer: DocumentedAnswer, headers: HeaderName[], schemas: SchemaWriter): JsonObject {
-  const { schema, example, otherMedia } = answer;
+  const { schema, said, otherMedia } = answer;
   const media: Record<string, JsonObject> = {};
   if (schema) {
-    media['application/json'] = { schema: schemas.answer(schema), example: example ?? exampleOf(schema) };
+    const example = answer.example ?? exampleOf(schema);
+    media['application/json'] = {
+      schema: schemas.answer(schema),
+      example: said ? { ...(example as object), ...said } : example,
+    };
   }
   for (const type of otherMedia ?? []) {
     media[type] = { schema: { type: 'string', maxLength: 10_000_000, description: 'Text.' } };

@@ -1,4 +1,5 @@
 import { ownableResources } from '../../identity/consumers/consumer.ts';
+import type { Problem } from '../../platform/base/problem.ts';
 import { type ProblemCode, problems } from '../../platform/base/problems.ts';
 import {
   exampleProblem,
@@ -7,6 +8,8 @@ import {
   problemAnswer,
   problemContentType,
 } from '../pipeline/problem-answer.ts';
+import { tooSlow } from '../pipeline/read-bytes.ts';
+import { headTooLarge } from '../pipeline/socket-errors.ts';
 import { isPublic, type Permission, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
 import { faultSchema, problemSchema } from './problem-schema.ts';
@@ -56,18 +59,27 @@ export interface ProblemResponses {
 }
 
 export function createProblemResponses(): ProblemResponses {
-  const responses: JsonObject = {};
-  const examples: JsonObject = {};
+  const responses: JsonObject = Object.fromEntries(
+    incomplete.map(([name, problem]) => [name, incompleteResponse(name, problem)]),
+  );
+  const examples: JsonObject = Object.fromEntries(
+    incomplete.map(([name, problem]) => [name, exampleOf(problem)]),
+  );
   const respond = (codes: ProblemCode[], route: Route): JsonObject => {
-    for (const code of codes) examples[code] ??= example(code);
+    for (const code of codes) examples[code] ??= exampleOf(exampleProblem(code));
     const name = nameOf(codes, route);
     responses[name] ??= response(codes, route);
-    return { $ref: `#/components/responses/${name}` };
+    return componentRef('responses', name);
   };
   return {
     of(route) {
       const documented = [...codesByStatus(route)].filter(([status]) => !(status in route.answers));
-      return Object.fromEntries(documented.map(([status, codes]) => [status, respond(codes, route)]));
+      return {
+        ...Object.fromEntries(documented.map(([status, codes]) => [status, respond(codes, route)])),
+        ...Object.fromEntries(
+          incomplete.map(([name, { status }]) => [status, componentRef('responses', name)]),
+        ),
+      };
     },
     components: { responses, examples, schemas: { Problem: problemSchema, Fault: faultSchema } },
   };
@@ -85,7 +97,6 @@ function nameOf(codes: ProblemCode[], route: Route): string {
   const parts = [
     codes.map(pascalCase).join('Or'),
     isKeyed(route) && codes.some(isKept) ? 'Keyed' : '',
-    isPublic(route.permission) && !route.signature && !route.form ? 'Public' : '',
     route.deprecation ? 'Deprecated' : '',
   ];
   return parts.join('');
@@ -96,27 +107,46 @@ function isKeyed({ idempotencyKey }: Route): boolean {
 }
 
 function response(codes: ProblemCode[], route: Route): JsonObject {
-  const examples: JsonObject = {};
-  for (const code of codes) examples[code] = { $ref: `#/components/examples/${code}` };
   return {
     description: codes.map((code) => `\`${code}\`: ${problems[code].title}.`).join('\n\n'),
     headers: headerRefs(headersOf(codes, route)),
-    content: {
-      [problemContentType]: {
-        schema: { $ref: '#/components/schemas/Problem' },
-        examples,
-      },
+    content: contentWith(codes),
+  };
+}
+
+/** Problems of requests that did not come whole, for which HTTP has statuses of its own; no route has begun. */
+const incomplete = Object.entries({ RequestTimeout: tooSlow(), RequestHeaderFieldsTooLarge: headTooLarge() });
+
+function incompleteResponse(name: string, { message }: Problem): JsonObject {
+  return {
+    description: `\`invalid_request\`: ${message}`,
+    headers: headerRefs(['X-Request-Id', 'Cache-Control', 'Handoff-Mode', 'RateLimit-Policy', 'RateLimit']),
+    content: contentWith([name]),
+  };
+}
+
+/** `examples`: their names. */
+function contentWith(examples: string[]): JsonObject {
+  const refs = examples.map((name) => [name, componentRef('examples', name)] as const);
+  return {
+    [problemContentType]: {
+      schema: componentRef('schemas', 'Problem'),
+      examples: Object.fromEntries(refs),
     },
   };
 }
 
+function componentRef(section: string, name: string): JsonObject {
+  return { $ref: `#/components/${section}/${name}` };
+}
+
 function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
-  const names = new Set<HeaderName>(usualHeaders(route));
+  const names = new Set<HeaderName>(usualHeaders(route, true));
   for (const code of codes) {
     if (exampleProblem(code).facts.retryAfter !== undefined) names.add('Retry-After');
     if (code === 'invalid_credentials') names.add('WWW-Authenticate');
+    if (code === 'permission_denied') names.add('Scope-Challenge');
     if (code === 'method_not_allowed') names.add('Allow');
-    if (code === 'rate_limited') names.add('RateLimit-Policy').add('RateLimit');
     if (isKeyed(route) && isKept(code)) names.add('Idempotent-Replayed');
   }
   return names;
@@ -127,9 +157,9 @@ function isKept(code: ProblemCode): boolean {
   return isFinal(exampleProblem(code)) && code !== 'idempotency_key_reused';
 }
 
-function example(code: ProblemCode): JsonObject {
-  const answer = problemAnswer(exampleProblem(code), exampleRequestId, true);
-  return { summary: problems[code].title, value: JSON.parse(answer.body) as unknown };
+function exampleOf(problem: Problem): JsonObject {
+  const answer = problemAnswer(problem, exampleRequestId, true);
+  return { summary: problems[problem.code].title, value: JSON.parse(answer.body) as unknown };
 }
 
 function pascalCase(code: ProblemCode): string {

@@ -54,13 +54,17 @@ function answer(problem: Problem, socket: Socket): void {
       `content-type: ${headers['content-type']}\r\n` +
       `content-length: ${Buffer.byteLength(body)}\r\n` +
       `x-request-id: ${requestId}\r\n` +
+      'x-content-type-options: nosniff\r\ncache-control: no-store\r\n' +
       `connection: close\r\n\r\n${body}`,
   );
 }
 
 function describe({ code }: SocketError): Problem {
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return new Problem('invalid_request', 'The request line and headers are too large.', { status: 431 });
+  if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return tooSlow();
   return new Problem('invalid_request', 'This is not a valid HTTP request.');
+}
+
+export function headTooLarge(): Problem {
+  return new Problem('invalid_request', 'The request line and headers are too large.', { status: 431 });
 }

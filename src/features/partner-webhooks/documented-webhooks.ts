@@ -4,8 +4,9 @@ import type { DocumentedWebhook } from '../../api/openapi/webhooks.ts';
 import type { Route } from '../../api/route.ts';
 import { type EventType, eventTypes } from '../events/event-log.ts';
 import { eventSchema } from '../events/routes/events.ts';
+import { pingType } from './endpoint.ts';
 
-/** The events that are sent to webhook endpoints. `routes`: they say what events have as their data. */
+/** What is sent to webhook endpoints: events, and pings. `routes`: they say what events have as their data. */
 export function documentedWebhooks(routes: readonly Route[]): Record<string, DocumentedWebhook> {
   const webhooks: Record<string, DocumentedWebhook> = {};
   for (const type of eventTypes) {
@@ -13,24 +14,48 @@ export function documentedWebhooks(routes: readonly Route[]): Record<string, Doc
     // A feature that is not there has no events.
     if (route !== undefined) webhooks[type] = webhookOf(type, route);
   }
+  const endpoints = routes.find(({ events }) => events?.resource === endpointType);
+  if (endpoints !== undefined) webhooks[pingType] = pingOf(endpoints);
   return webhooks;
 }
 
-function webhookOf(type: EventType, { events, answers }: Route): DocumentedWebhook {
+const endpointType = 'webhook_endpoint';
+const tag = 'Webhook endpoints';
+const sent = 'signed as Standard Webhooks says. It may come more than once, with the same `id`.';
+
+function webhookOf(type: EventType, route: Route): DocumentedWebhook {
   const [resource = '', happened = ''] = type.split('.');
-  const data = (events?.data ?? answers[200]?.schema) as TSchema;
-  const schema = bodySchema(type, happened === 'deleted' ? onlyId(data) : data);
+  const data = dataOf(route);
+  const schema = bodySchema(
+    { type, resource },
+    happened === 'deleted' ? onlyId(data, 'Only the id: the rest is gone.') : data,
+  );
   return {
-    tag: 'Webhook endpoints',
+    tag,
     summary: `${words(resource)}: ${words(happened).toLowerCase()}`,
-    description:
-      'Sent to the endpoints that ask for it, signed as Standard Webhooks says. It may come more than once, with the same `id`.',
+    description: `Sent to the endpoints that ask for it, ${sent}`,
     schema,
-    example: exampleEvent(schema, events?.examples?.[type]),
+    example: exampleEvent(schema, route.events?.examples?.[type]),
   };
 }
 
-function bodySchema(type: EventType, data: TSchema): TSchema {
+function pingOf(route: Route): DocumentedWebhook {
+  const data = onlyId(dataOf(route), 'The endpoint.');
+  const schema = bodySchema({ type: pingType, resource: endpointType }, data);
+  return {
+    tag,
+    summary: 'Ping',
+    description: `Sent to an endpoint when its consumer asks for a test event, ${sent} It is not in the feed.`,
+    schema,
+    example: exampleEvent(schema),
+  };
+}
+
+function dataOf({ events, answers }: Route): TSchema {
+  return (events?.data ?? answers[200]?.schema) as TSchema;
+}
+
+function bodySchema({ type, resource }: { type: string; resource: string }, data: TSchema): TSchema {
   const { properties } = eventSchema;
   return Type.Object({
     ...properties,
@@ -43,15 +68,15 @@ function bodySchema(type: EventType, data: TSchema): TSchema {
     }),
     resource: Type.Object({
       ...properties.resource.properties,
-      type: Type.Literal(type.split('.')[0] ?? '', { examples: [type.split('.')[0]] }),
+      type: Type.Literal(resource, { examples: [resource] }),
     }),
     data,
   });
 }
 
-function onlyId(data: TSchema): TSchema {
+function onlyId(data: TSchema, description: string): TSchema {
   const { id } = (data as unknown as { properties: Record<string, TSchema> }).properties;
-  return Type.Object({ ...(id && { id }) }, { description: 'Only the id: the rest is gone.' });
+  return Type.Object({ ...(id && { id }) }, { description });
 }
 
 /** An event to a live consumer, as it is sent. `schema`: of the whole body; `said`: what it says of its data. */

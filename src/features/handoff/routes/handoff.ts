@@ -36,7 +36,7 @@ export const handoffBody = Type.Object(
     reference: offerFields.reference,
     on_repeat: offerFields.on_repeat,
   },
-  { additionalProperties: false, title: 'Handoff' },
+  { additionalProperties: false, title: 'NewHandoff' },
 );
 
 const confirmationWith = (statuses: readonly HandoffConfirmation['status'][]) =>

@@ -10,6 +10,8 @@ import { changeSchema, representationSchema } from '../../../records/representat
 import type { Resource } from '../../../records/resource.ts';
 import * as shared from './context.ts';
 
+const exampleChange = { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' };
+
 /** Changes a record: each field that is sent replaces the whole value. */
 export function changeRoute(context: shared.RecordsContext): Route {
   const { resource, records, requireFree } = context;
@@ -27,11 +29,12 @@ export function changeRoute(context: shared.RecordsContext): Route {
     tool: changeTool(resource),
     overwrites: (params) => shared.recordName(resource, shared.idOf(params)),
     request: { params: shared.idParams('id', resource), body: changeSchema(resource) },
-    requestExample: { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' },
+    requestExample: exampleChange,
     answers: {
       200: {
         description: `The ${resource.name} as it is now.`,
         schema: representationSchema(resource),
+        said: { ...exampleChange, updated_at: '2027-03-02T17:20:41.000Z' },
         headers: tagHeader,
       },
     },

@@ -21,6 +21,7 @@ import {
   idParams,
   line,
   readStartAt,
+  reservationName,
   reservationSchema,
   showStored,
   tableFields,
@@ -34,7 +35,7 @@ const requestBody = Type.Object(
   {
     trip_id: fields.trip_id.schema,
     member_id: fields.member_id.schema,
-    name: fields.name.schema,
+    name: reservationName,
     dining: Type.Object(
       {
         merchant_id: tableFields.merchantId,
@@ -72,7 +73,7 @@ const requestBody = Type.Object(
       },
       { additionalProperties: false, description: 'The table that is wanted.' },
     ),
-    details: Type.Optional(fields.details.schema),
+    details: Type.Optional({ ...fields.details.schema, examples: [{ occasion: 'birthday' }] }),
   },
   { additionalProperties: false, title: 'NewReservation' },
 );

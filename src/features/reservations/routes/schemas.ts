@@ -63,10 +63,13 @@ export function readStartAt(text: string, where: { pointer: string } | { paramet
   });
 }
 
+const moment = { format: 'date-time', maxLength: 24 };
 const timestamp = (description: string) =>
-  Type.String({ format: 'date-time', maxLength: 24, description, examples: ['2026-11-27T10:15:00.000Z'] });
+  Type.String({ ...moment, description, examples: ['2026-11-27T10:15:00.000Z'] });
 const orNull = (schema: Type.TSchema, description: string) =>
   Type.Union([schema, Type.Null()], { description });
+
+export const reservationName = { ...fields.name.schema, examples: ['Casa Olivo: table for 4'] };
 
 export const reservationSchema = Type.Object(
   {
@@ -75,10 +78,11 @@ export const reservationSchema = Type.Object(
       description:
         '`pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and ' +
         'refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look.',
+      examples: ['confirmed'],
     }),
     trip_id: fields.trip_id.schema,
     member_id: fields.member_id.schema,
-    name: fields.name.schema,
+    name: reservationName,
     booking: Type.Object(
       {
         id: uuidSchema('External ID of the booking in the CRM.', example),
@@ -101,7 +105,7 @@ export const reservationSchema = Type.Object(
           'What the partner knows the table by; null where there is none.',
         ),
         status: orNull(
-          Type.Enum(['pending', 'confirmed', 'cancelled', 'failed', 'unknown']),
+          Type.Enum(['pending', 'confirmed', 'cancelled', 'failed', 'unknown'], { examples: ['confirmed'] }),
           'What the partner says; null where there is no table, `unknown` while the partner cannot be asked.',
         ),
         start_at: tableFields.startAt,
@@ -117,7 +121,11 @@ export const reservationSchema = Type.Object(
     created_at: timestamp('When it was ordered.'),
     updated_at: timestamp('When the service last changed it.'),
     erased_at: Type.Optional(
-      timestamp('Only where the personal data is erased: when that was. `name` is `(erased)` then.'),
+      // Without an example: those of reservations have their data.
+      Type.String({
+        ...moment,
+        description: 'Only where the personal data is erased: when that was. `name` is `(erased)` then.',
+      }),
     ),
   },
   {
