@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { resourcesOf } from '../../../src/records/mapping.ts';
+import type { Resource } from '../../../src/records/resource.ts';
 import { type Parsed, startOrg, type TestOrg } from './org.ts';
 
 let org: TestOrg;
@@ -53,6 +55,30 @@ async function refused(object: string, body: object, headers?: Record<string, st
 }
 
 describe('an org of its own names', () => {
+  it('has none that the service has by default', async () => {
+    const resources = Object.values<Resource>({ ...resourcesOf() });
+    const defaults = resources.flatMap(({ crmObject, fields }) => [
+      crmObject,
+      ...Object.values(fields).flatMap(({ crm: { path, lookupColumn, continuations = [] } }) => [
+        path,
+        ...(lookupColumn === undefined ? [] : [lookupColumn]),
+        ...continuations,
+      ]),
+    ]);
+    const { sobjects } = (await org.data('GET', '/sobjects')).body;
+    const objects = sobjects.filter(({ custom }: Parsed) => custom).map(({ name }: Parsed) => name);
+    assert.equal(objects.length, 3);
+    const described = await Promise.all(objects.map(describeOf));
+    const fields = described.flatMap((object) =>
+      object.fields.filter(({ custom }: Parsed) => custom).map(({ name }: Parsed) => name),
+    );
+    assert.ok(fields.length > 50);
+    assert.deepEqual(
+      [...objects, ...fields].filter((name: string) => defaults.includes(name)),
+      [],
+    );
+  });
+
   it('has the seeded members in its own object', async () => {
     const { body } = await org.query('SELECT Member_Key__c, Full_Name__c, Work_Email__c FROM Traveller__c');
     assert.equal(body.totalSize, 5);
@@ -225,7 +251,7 @@ describe('record types', () => {
 describe('lookup filters and duplicate rules', () => {
   it('refuse a parent that exists and does not fit', async () => {
     const [, second] = org.simulator.memberIds(2);
-    await org.control('PATCH', `/records/Traveller__c?Member_Key__c=${second}`, { Status__c: 'Left' });
+    await org.control('PATCH', `/records/Traveller__c?Member_Key__c=${second}`, { Membership__c: 'Left' });
     const body = booking({ Traveller__r: { Member_Key__c: second } });
     assert.deepEqual(await refused('Trip_Booking__c', body), [
       400,
