@@ -5,6 +5,7 @@ import { describe, mock, test } from 'node:test';
 import { SecretWrites } from '../../src/api/pipeline/secret-writes.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { acquireFileLock } from '../../src/platform/base/file-lock.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway } from '../support/gateway.ts';
 
 type Request = Parameters<SecretWrites['run']>[0];
@@ -141,16 +142,18 @@ describe('requests that write secrets', () => {
         answered.push(who);
         return answer.status;
       };
+      const untilAnswered = (count: number) =>
+        eventually(() => assert.ok(answered.length >= count), { everyMs: 5 });
       const lock = await acquireFileLock(join(gateway.dataDir, 'secrets', '~writes'), { subject: 'secrets' });
       const running = others.map((shop) => rotate('running', shop));
       const many = Array.from({ length: 120 }, () => rotate('crowd', crowd));
       // Twenty find no place, and by then the others wait.
-      while (answered.length < 20) await new Promise(setImmediate);
+      await untilAnswered(20);
       const hangUp = new AbortController();
       const left = rotate('gone', gone, undefined, hangUp.signal).catch(() => 'gone');
-      while (answered.length < 21) await new Promise(setImmediate);
+      await untilAnswered(21);
       const ended = rotate('admin', gateway.admin, `/v1/admin/consumers/${crowd.id}/rotate`);
-      while (answered.length < 22) await new Promise(setImmediate);
+      await untilAnswered(22);
       hangUp.abort();
       assert.equal(await left, 'gone');
       await lock.release();
