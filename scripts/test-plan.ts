@@ -64,7 +64,11 @@ const nightly: readonly RegExp[] = [
 ];
 
 /** Run both times: `npm test` tries a part of what they have. */
-const inPart: readonly RegExp[] = [/^test\/api\/odd-parameters\./, /^test\/architecture\/features\./];
+const inPart: readonly RegExp[] = [
+  /^test\/api\/odd-parameters\./,
+  /^test\/architecture\/features\./,
+  /^test\/features\/console\//,
+];
 
 /** Whether the test file belongs to the run; `changed` are the paths that `npm test` looks at, from the root. */
 export function isInRun(
