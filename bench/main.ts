@@ -40,7 +40,7 @@ const usage = `Usage: npm run bench -- [options]
   --seconds N          of each measurement in a round (4)
   --clients N          at once against a slow CRM (512)
   --consumers N        in the large directory (100000)
-  --offline            fetch nothing: express-gateway is left out
+  --offline            fetch nothing: @fastify/http-proxy and express-gateway are left out
   --json FILE          write the results there, too
   --markdown FILE      write the tables into this page, between its two markers
   --help               show this text`;

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -45,9 +45,15 @@ export async function startNginx(harness: Harness, upstream: string): Promise<Pe
   return { url, program, headers: {} };
 }
 
-export async function startFastifyProxy(harness: Harness, upstream: string): Promise<Peer> {
-  const args = [pathTo('bench/fastify-proxy.ts'), upstream];
-  const options = { args, env: { NODE_ENV: 'production' }, ready: /listening on (\S+)/ };
+const fastifyProxy = '@fastify/http-proxy@11.6.3';
+
+/** Fastify's own proxy, fetched as the next one is. */
+export async function startFastifyProxy(harness: Harness, upstream: string): Promise<Peer | undefined> {
+  const folder = await installPeer(harness, 'fastify-proxy', [fastifyProxy, 'fastify@5']);
+  if (folder === undefined) return undefined;
+  const file = join(folder, 'proxy.mjs');
+  writeFileSync(file, readFileSync(pathTo('bench/fastify-proxy.mjs')));
+  const options = { args: [file, upstream], env: { NODE_ENV: 'production' }, ready: /listening on (\S+)/ };
   const program = await harness.processes.start(process.execPath, options);
   return { url: program.found, program, headers: {} };
 }
@@ -59,18 +65,8 @@ const expressGateway = 'express-gateway@1.16.11';
  * folder and is no dependency: nobody maintains it. Undefined where no registry has it.
  */
 export async function startExpressGateway(harness: Harness, upstream: string): Promise<Peer | undefined> {
-  const folder = join(harness.processes.folder, 'express-gateway');
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{"private":true}');
-  const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', expressGateway];
-  const failed = await promisify(execFile)('npm', install, { cwd: folder, timeout: 300_000 }).then(
-    () => undefined,
-    (error: Error) => error,
-  );
-  if (failed) {
-    console.error(`${expressGateway} could not be installed: ${failed.message}`);
-    return undefined;
-  }
+  const folder = await installPeer(harness, 'express-gateway', [expressGateway]);
+  if (folder === undefined) return undefined;
   const [port, adminPort] = [await freePort(), await freePort()];
   const config = expressConfig(folder, { port, adminPort, upstream });
   const main = join(folder, 'node_modules/express-gateway/lib/index.js');
@@ -132,5 +128,22 @@ async function untilAnswers(url: string): Promise<void> {
       if (performance.now() > giveUpAt) throw error;
       await delay(50);
     }
+  }
+}
+
+/** A folder with packages that are no dependencies of the project. Undefined where no registry has them. */
+async function installPeer(harness: Harness, name: string, packages: string[]): Promise<string | undefined> {
+  const folder = join(harness.processes.folder, name);
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const install = ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...packages];
+  try {
+    await promisify(execFile)('npm', install, { cwd: folder, timeout: 300_000 });
+    return folder;
+  } catch (error) {
+    console.error(
+      `${packages.join()} could not be installed: ${error instanceof Error ? error.message : ''}`,
+    );
+    return undefined;
   }
 }

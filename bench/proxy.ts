@@ -25,7 +25,7 @@ export const proxy: Part = async ({ harness, rounds, seconds, offline }) => {
   await fetch(`${upstream.url}/plain`, { method: 'POST', body: bytes });
   const peers = {
     nginx: await startNginx(harness, upstream.url),
-    '@fastify/http-proxy': await startFastifyProxy(harness, upstream.url),
+    '@fastify/http-proxy': offline ? undefined : await startFastifyProxy(harness, upstream.url),
     'express-gateway with key-auth': offline ? undefined : await startExpressGateway(harness, upstream.url),
     // Under the name that its CPU time has in every row.
     upstream: { ...upstream, headers: {} },

@@ -59,6 +59,7 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
 const nightly: readonly RegExp[] = [
   // Packages from the registry.
   /^test\/features\/mcp\/(conformance|previous-client)\./,
+  /^test\/(simulators\/salesforce\/jsforce|salesforce-package\/fetched-tools|gates\/fetched-secretlint)\./,
   /^test\/faults\/chaos\./,
   /^test\/features\/[^/]+\/faults\/([a-z]+-chaos|accepted-handoffs|intents|copy-model)\./,
 ];

@@ -14,8 +14,8 @@ import { checkWellFormed } from './well-formed.ts';
 export async function checkPackage(directory: string): Promise<Finding[]> {
   const malformed = checkWellFormed(directory);
   if (malformed.length > 0) return malformed;
-  const unclaimed = await checkCoverage(directory);
+  const unclaimed = checkCoverage(directory);
   const content = [...checkElements(directory), ...checkReferences(directory), ...checkApex(directory)];
   if (unclaimed.length > 0) return [...unclaimed, ...content];
-  return [...content, ...(await checkManifest(directory)), ...(await checkConversion(directory))];
+  return [...content, ...(await checkManifest(directory)), ...checkConversion(directory)];
 }

@@ -30,11 +30,9 @@ export function loadMetadataTypes(): MetadataTypes {
   return loaded;
 }
 
-// @salesforce/types belongs to source-deploy-retrieve, so it is looked up from there.
 function declarationsFile(): string {
-  const fromHere = createRequire(import.meta.url);
-  const fromLibrary = createRequire(fromHere.resolve('@salesforce/source-deploy-retrieve'));
-  return join(fromLibrary.resolve('@salesforce/types/metadata'), '..', 'metadata.d.ts');
+  const here = createRequire(import.meta.url);
+  return join(here.resolve('@salesforce/types/metadata'), '..', 'metadata.d.ts');
 }
 
 function parseTypes(file: string): MetadataTypes {

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse } from 'yaml';
+import { packageXml, readComponents } from '../../salesforce/check/components.ts';
 import { checkElements } from '../../salesforce/check/elements.ts';
-import { readComponents } from '../../salesforce/check/source-components.ts';
+import { readProject } from '../../salesforce/check/package-files.ts';
 import { checkWellFormed } from '../../salesforce/check/well-formed.ts';
 import { CommandLine } from '../support/command-line.ts';
 
@@ -361,7 +362,7 @@ describe('with a mapping that the org does not fit', () => {
     );
     assert.deepEqual([...checkWellFormed(out), ...checkElements(out)], []);
     const manifest = await readFile(join(out, 'manifest/package.xml'), 'utf8');
-    assert.equal(manifest.trim(), (await (await readComponents(out)).getPackageXml()).trim());
+    assert.equal(manifest.trim(), packageXml(readComponents(out), readProject(out).apiVersion).trim());
     const permissions = await readFile(
       join(out, 'force-app/main/default/permissionsets/Handoff_Gateway.permissionset-meta.xml'),
       'utf8',

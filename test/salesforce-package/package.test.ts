@@ -151,7 +151,7 @@ describe('files that belong to no component are found', () => {
   for (const orphan of orphans) {
     it(orphan.replace(`${SOURCE}/`, ''), async () => {
       const directory = await copyAdding(orphan, '<CustomField/>');
-      assertFinds(await checkCoverage(directory), orphan, /belongs to no component/);
+      assertFinds(checkCoverage(directory), orphan, /belongs to no component/);
     });
   }
 });
@@ -286,7 +286,7 @@ describe('a package that does not convert is found', () => {
   it('a class without its source', async () => {
     const meta = `${SOURCE}/classes/Lonely.cls-meta.xml`;
     const directory = await copyAdding(meta, '<ApexClass xmlns="http://soap.sforce.com/2006/04/metadata"/>');
-    const findings = await checkConversion(directory);
+    const findings = checkConversion(directory);
     assert.match(findings[0]?.message ?? '', /Lonely/);
   });
 });

@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
+import { fetchPackage } from '../../support/fetched-package.ts';
 import { startGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 
@@ -43,11 +38,12 @@ interface Sdk {
 describe('the official client of the previous generation', () => {
   test('lists the tools, and does an intent once', { timeout: 300_000 }, async (context) => {
     await using opened = new AsyncDisposableStack();
-    const folder = await mkdtemp(join(tmpdir(), 'handoff-previous-client-'));
-    opened.defer(() => rm(folder, { recursive: true }));
-    const found = await fetchSdk(folder);
-    if (found === undefined)
-      return context.skip(`${sdk}@${version} could not be fetched: nothing of it was run`);
+    const fetched = opened.use(await fetchPackage(sdk, version));
+    if (!fetched) return context.skip(`${sdk}@${version} could not be fetched: nothing of it was run`);
+    const found = {
+      ...(await fetched.load<Pick<Sdk, 'Client'>>('dist/esm/client/index.js')),
+      ...(await fetched.load<Omit<Sdk, 'Client'>>('dist/esm/client/streamableHttp.js')),
+    };
     const gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
     opened.defer(() => gateway.stop());
 
@@ -70,18 +66,3 @@ describe('the official client of the previous generation', () => {
     await client.close();
   });
 });
-
-/** Undefined where npm cannot get it. */
-async function fetchSdk(folder: string): Promise<Sdk | undefined> {
-  const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--prefix', folder];
-  try {
-    // Where nobody answers, npm itself would go on for longer than the test may take.
-    const limits = { cwd: folder, timeout: 120_000 };
-    await promisify(execFile)('npm', ['install', ...options, `${sdk}@${version}`], limits);
-  } catch {
-    return undefined;
-  }
-  const load = (name: string) =>
-    import(pathToFileURL(join(folder, `node_modules/${sdk}/dist/esm/client/${name}.js`)).href);
-  return { ...(await load('index')), ...(await load('streamableHttp')) } as Sdk;
-}

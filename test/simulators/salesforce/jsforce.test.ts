@@ -1,14 +1,25 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import jsforce from 'jsforce';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { type FetchedPackage, fetchPackage } from '../../support/fetched-package.ts';
 import { assertion, DATA, type Parsed, startOrg, type TestOrg } from './org.ts';
 
-/** The client in wide use, as it is: what it understands, an application written for Salesforce understands. */
+/*
+ * The client in wide use, as it is: what it understands, an application written for Salesforce understands. It is fetched when the
+ * test runs, since it brings 42 packages. Where it cannot be fetched, the tests are skipped.
+ */
+const version = '3.10.26';
+let fetched: FetchedPackage | undefined;
 let org: TestOrg;
-let connection: InstanceType<typeof jsforce.Connection>;
+/** Its types are those of the package, which is not there when the project is compiled. */
+let connection: Parsed;
 let refreshed = 0;
 
 before(async () => {
+  fetched = await fetchPackage('jsforce', version);
+  if (fetched === undefined) return;
+  const { default: jsforce } = await fetched.load<{
+    default: { Connection: new (options: object) => Parsed };
+  }>();
   org = await startOrg({ seed: { members: 5 } });
   connection = new jsforce.Connection({ loginUrl: org.url, version: '62.0', refreshFn });
   await connection.authorize({
@@ -16,8 +27,18 @@ before(async () => {
     assertion: await assertion(org.url),
   });
 });
-after(() => org.close());
-beforeEach(() => org.control('POST', '/reset'));
+after(async () => {
+  await fetched?.[Symbol.asyncDispose]();
+  if (fetched) await org.close();
+});
+beforeEach(async () => {
+  if (fetched) await org.control('POST', '/reset');
+});
+
+const it = (what: string, act: () => Promise<void>) =>
+  void test(what, async (context) =>
+    fetched ? act() : context.skip(`jsforce@${version} could not be fetched`),
+  );
 
 type Done = (error: Error | null, token?: string) => void;
 
@@ -108,7 +129,7 @@ describe('jsforce', () => {
     // One Composite call may hold several.
     const url = `${DATA}/queryAll?q=${encodeURIComponent(soql)}`;
     const parts = ['one', 'two'].map((referenceId) => ({ method: 'GET', url, referenceId }));
-    const composite = await connection.requestPost<Parsed>(`${DATA}/composite`, { compositeRequest: parts });
+    const composite = await connection.requestPost(`${DATA}/composite`, { compositeRequest: parts });
     assert.deepEqual(
       composite.compositeResponse.map(({ body }: Parsed) => body.totalSize),
       [2, 2],
@@ -139,7 +160,7 @@ describe('jsforce', () => {
     const third = await connection.queryMore(second.nextRecordsUrl ?? '');
     assert.deepEqual([second.records.length, third.records.length, third.done], [2000, 500, true]);
     const all = await connection.query('SELECT Id FROM Quote__c', { autoFetch: true, maxFetch: 10_000 });
-    assert.equal(new Set(all.records.map((row) => row.Id)).size, 4500);
+    assert.equal(new Set(all.records.map((row: Parsed) => row.Id)).size, 4500);
   });
 
   it('finds by its own query builder', async () => {
@@ -163,7 +184,7 @@ describe('jsforce', () => {
 
   it('describes objects and reads limits', async () => {
     const { fields } = await connection.describe('Quote__c');
-    assert.equal(fields.find((field) => field.name === 'External_Id__c')?.externalId, true);
+    assert.equal(fields.find((field: Parsed) => field.name === 'External_Id__c')?.externalId, true);
     const limits = loose(await connection.limits());
     assert.equal(limits.DailyApiRequests.Max, 100_000);
     assert.equal(connection.limitInfo.apiUsage?.limit, 100_000);
