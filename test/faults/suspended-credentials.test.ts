@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Cluster, startCluster } from '../support/cluster.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { type OwnOrg, startOwnOrg } from '../support/own-org.ts';
 
@@ -37,8 +38,9 @@ describe('credentials that end while a process is stopped', () => {
   /** A consumer that the process to be stopped has loaded. */
   const make = async () => {
     const made = await administer('POST', '', { name: 'to end', permissions: quotes('read', 'write') });
-    while ((await fetch(`${urlOf(0)}/v1/consumer`, { headers: pairOf(made) })).status !== 200)
-      await sleep(20);
+    await eventually(async () =>
+      assert.equal((await fetch(`${urlOf(0)}/v1/consumer`, { headers: pairOf(made) })).status, 200),
+    );
     return made;
   };
   const tokenOf = async ({ apiKey, apiSecret }: Credentials) => {

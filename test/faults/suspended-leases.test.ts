@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { worldMembers } from '../../src/features/test-mode/world-members.ts';
 import { type DiningPartner, partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 import { offerFor, respondAsync } from '../support/handoffs.ts';
@@ -93,7 +94,10 @@ describe('a process that is stopped before it knows what it has leased', {
     return accepted.body['external_id'] as string;
   };
   const untilHandoff = async (id: string, status: string) => {
-    while ((await send(other, 'GET', `/v1/handoffs/${id}`)).body['status'] !== status) await sleep(50);
+    await eventually(
+      async () => assert.equal((await send(other, 'GET', `/v1/handoffs/${id}`)).body['status'], status),
+      { everyMs: 50 },
+    );
   };
   const count = async (text: string, values: unknown[] = []) =>
     Number((await database.query<{ count: string }>(text, values)).rows[0]?.count);
@@ -181,10 +185,14 @@ describe('a process that is stopped before it knows what it has leased', {
     await full.remove();
     await untilHandoff(delivered, 'created');
     assert.equal((await send(other, 'DELETE', `/v1/quotes/${delivered}`)).status, 204);
-    while (
-      (await count('select count(*) from handoffs where external_id = $1 and may_exist', [cancelled])) > 0
-    )
-      await sleep(50);
+    await eventually(
+      async () =>
+        assert.ok(
+          (await count('select count(*) from handoffs where external_id = $1 and may_exist', [cancelled])) <=
+            0,
+        ),
+      { everyMs: 50 },
+    );
     // It waits until the lease of the test consumer's hand-off is over.
     assert.equal((await send(other, 'POST', '/v1/test/reset', { as: tester })).status, 204);
     await untilLeasesAreOver();

@@ -9,6 +9,7 @@ import type { Consumers } from '../../../src/identity/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../../../src/identity/consumers/credentials.ts';
 import { consumerSecretName } from '../../../src/identity/consumers/stored-consumer.ts';
 import { type SecretsManager, SecretsUnavailable } from '../../../src/platform/secrets/secrets-manager.ts';
+import { eventually } from '../../support/eventually.ts';
 import { standStill } from '../../support/late-answers.ts';
 import { createTestConsumers, createTestSecrets, readQuotes } from './fixture.ts';
 
@@ -104,7 +105,9 @@ describe('directory of consumers', () => {
     const shop = await create(maker);
     isPaused = true;
     const deciding = resultOf(fixture, shop);
-    while (!store.reads.includes(consumerSecretName(shop.consumer.id))) await delay(1);
+    await eventually(() => assert.ok(store.reads.includes(consumerSecretName(shop.consumer.id))), {
+      everyMs: 1,
+    });
     await maker.consumers.store.save({ ...shop.consumer, enabled: false }, shop.version);
     isPaused = false;
     standStill(1100);
