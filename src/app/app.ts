@@ -24,7 +24,7 @@ import { testWorlds } from '../records/offers.ts';
 import { connectCrm } from './connect-crm.ts';
 import { startJobs } from './jobs.ts';
 import { createAllMetrics } from './metrics.ts';
-import { openPlatform, type Platform, type Process, startOperations } from './open-platform.ts';
+import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
 
 /** The whole service, wired up. */
@@ -51,16 +51,18 @@ export interface Surroundings {
    * them, with what it reads from these metrics.
    */
   workerMetrics?: Metrics;
+  /** The simulation's. */
+  stores?: Stores;
 }
 
 /** Builds the service from its settings: opens the platform, starts the features, and stops them in reverse. */
-export function createApp(settings: Settings, log: Log, { workerMetrics }: Surroundings = {}): App {
+export function createApp(settings: Settings, log: Log, { workerMetrics, stores }: Surroundings = {}): App {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
   const metrics = workerMetrics ?? createAllMetrics();
   let resources = resourcesOf();
   const fieldNames = fieldNamesOf(() => listOf(resources));
-  const own: Process = { settings, log, metrics, opened, stopping: stop.signal, fieldNames };
+  const own: Process = { stores, settings, log, metrics, opened, stopping: stop.signal, fieldNames };
   let server: Server | undefined;
   let ready = false;
   let publicUrl = settings.publicUrl ?? '';
@@ -89,7 +91,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics }: Surro
     };
     const { started, simulated } = await startFeatures(core);
     const routes = routesOf(core, started);
-    startJobs(core, routes, [...started.values()]);
+    startJobs(core, routes, [...started.values()], stores?.createJobQueue);
     server = buildServer(platform, { tls, ...authenticationOf(core, routes) });
     const url = await listen(server, settings);
     publicUrl ||= ownUrl(server, settings);

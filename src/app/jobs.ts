@@ -6,10 +6,15 @@ import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
 import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
 
 /** Starts the jobs of the platform and of the features, without making the service wait. */
-export function startJobs(core: Core, routes: readonly Route[], features: readonly Started[]): void {
+export function startJobs(
+  core: Core,
+  routes: readonly Route[],
+  features: readonly Started[],
+  create: typeof createJobQueue = createJobQueue,
+): void {
   const { log, opened, stopping } = core;
   const ofFeatures = features.flatMap((feature) => feature.jobs ?? []);
-  const jobs = createJobQueue({ ...core, jobs: [...platformJobs(core, routes), ...ofFeatures] });
+  const jobs = create({ ...core, jobs: [...platformJobs(core, routes), ...ofFeatures] });
   opened.defer(() => jobs.stop());
   const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
   waitUntilAvailable(() => jobs.start(), wait).catch(() =>

@@ -10,6 +10,7 @@ import { version } from '../platform/base/version.ts';
 import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
+import type { createJobQueue } from '../platform/jobs/job-queue.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { createOperationsServer } from '../platform/observability/operations-server.ts';
@@ -21,8 +22,17 @@ import type { Database } from '../platform/store/database.ts';
 import { isUnavailable } from '../platform/store/failures.ts';
 import { migrate } from '../platform/store/migrate.ts';
 
+/** What takes the place of the stores and jobs that the settings name. */
+export interface Stores {
+  readonly secrets: SecretsManager;
+  readonly cache: SharedCache;
+  readonly database: Database;
+  readonly createJobQueue: typeof createJobQueue;
+}
+
 /** What this process has before anything is opened. */
 export interface Process {
+  stores: Stores | undefined;
   settings: Settings;
   log: Log;
   metrics: Metrics;
@@ -82,16 +92,17 @@ async function startTracing({ settings: { environment }, log, opened }: Process)
   return tracing;
 }
 
-async function openSecrets({ settings, log, opened }: Process): Promise<SecretsManager> {
-  const secrets = guardAgainstLoss(await openSecretsManager(settings, log));
+async function openSecrets({ settings, log, opened, stores }: Process): Promise<SecretsManager> {
+  const secrets = guardAgainstLoss(stores?.secrets ?? (await openSecretsManager(settings, log)));
   opened.defer(() => secrets.close());
   return secrets;
 }
 
 /** Of the adapters only the chosen one is loaded, here and below: the others would cost memory and time to start. */
 async function openCache(own: Process, secrets: SecretsManager): Promise<SharedCache> {
-  const { settings, log, metrics, opened, stopping } = own;
+  const { settings, log, metrics, opened, stopping, stores } = own;
   const { redisUrl, environment } = settings;
+  if (stores !== undefined) return stores.cache;
   if (redisUrl === undefined) {
     const memory = (await import('../platform/cache/memory.ts')).createMemoryCache();
     opened.defer(() => memory.close());
@@ -109,10 +120,8 @@ async function openCache(own: Process, secrets: SecretsManager): Promise<SharedC
   return createAuthenticatedCache({ cache: redis, keys, log, metrics });
 }
 
-async function openDatabase({ settings, log, opened, stopping }: Process): Promise<Database> {
-  const database = settings.databaseUrl
-    ? (await import('../platform/store/postgres.ts')).openPostgres({ url: settings.databaseUrl, log })
-    : await (await import('../platform/store/pglite.ts')).openPglite(join(settings.dataDir, 'database'));
+async function openDatabase({ settings, log, opened, stopping, stores }: Process): Promise<Database> {
+  const database = stores?.database ?? (await openNamed(settings, log));
   opened.defer(() => database.close());
   await waitUntilAvailable(() => migrate(database), {
     what: 'the database',
@@ -121,6 +130,12 @@ async function openDatabase({ settings, log, opened, stopping }: Process): Promi
     log,
   });
   return database;
+}
+
+async function openNamed({ databaseUrl, dataDir }: Settings, log: Log): Promise<Database> {
+  if (databaseUrl === undefined)
+    return (await import('../platform/store/pglite.ts')).openPglite(join(dataDir, 'database'));
+  return (await import('../platform/store/postgres.ts')).openPostgres({ url: databaseUrl, log });
 }
 
 async function loadConsumers(

@@ -1,0 +1,200 @@
+import { PGlite } from '@electric-sql/pglite';
+import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
+import type { Database } from '../../src/platform/store/database.ts';
+import { createHistory, migrate } from '../../src/platform/store/migrate.ts';
+import type { World } from '../virtual/world.ts';
+import type { Way } from './reach.ts';
+
+/** As in `postgres.ts`: how long the server waits for the next statement of a transaction, and for a lock. */
+const idleInTransactionMs = 5000;
+const lockWaitMs = 2000;
+
+interface Transaction {
+  isBroken: boolean;
+}
+
+interface Waiter {
+  transaction: Transaction;
+  start: () => void;
+}
+
+/**
+ * One embedded PostgreSQL behind all replicas. It has one connection, so that a transaction keeps all others waiting; they
+ * give up as they would over a lock.
+ */
+export class CommonDatabase {
+  readonly #pglite: PGlite;
+  #world: World | undefined;
+  #holder: Transaction | undefined;
+  #waiting: Waiter[] = [];
+
+  private constructor(pglite: PGlite) {
+    this.#pglite = pglite;
+  }
+
+  /** Made once for many runs: that takes seconds. */
+  static async open(): Promise<CommonDatabase> {
+    const common = new CommonDatabase(
+      await PGlite.create({ startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=8MB'] }),
+    );
+    await migrate(common.#plain());
+    return common;
+  }
+
+  /** Empties all tables, for a run in this world. */
+  async begin(world: World): Promise<void> {
+    this.#world = world;
+    this.#holder = undefined;
+    this.#waiting = [];
+    await this.#pglite.exec('rollback').catch(() => undefined);
+    await this.#pglite.exec(`
+      do $$ declare names text; begin
+        select string_agg(format('%I', relname), ', ') into names from pg_class
+          where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'schema_migrations'
+            and pg_relation_size(oid) > 0;
+        if names is not null then execute 'truncate ' || names || ' restart identity cascade'; end if;
+      end $$`);
+  }
+
+  /** Rows as the auditor sees them, past all replicas. */
+  async query<Row>(text: string): Promise<Row[]> {
+    return (await this.#pglite.query<Row>(text)).rows;
+  }
+
+  close(): Promise<void> {
+    return this.#pglite.close();
+  }
+
+  seenFrom(way: Way): Database {
+    const sql = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: this.#pool(way) }) });
+    const execute = async (text: string, values: unknown[] = []) => {
+      const client = await this.#pool(way).connect();
+      return (await client.query(text, values)) as { rows: unknown[] };
+    };
+    return {
+      ...this.#plain(),
+      sql,
+      bulk: sql,
+      execute,
+      checkHealth: async () => void (await execute('select 1')),
+      close: async () => {},
+    };
+  }
+
+  #plain(): Database {
+    const nothing = undefined as unknown as Kysely<unknown>;
+    return {
+      kind: 'postgres',
+      sql: nothing,
+      bulk: nothing,
+      execute: async (text, values) => this.#pglite.query(text, values),
+      migrate: async (statements) => {
+        // One migration for all runs and replicas.
+        if (this.#world !== undefined) return;
+        await this.#pglite.exec(createHistory);
+        for (const statement of statements([])) await this.#pglite.exec(statement);
+      },
+      checkHealth: async () => {},
+      close: async () => {},
+    };
+  }
+
+  #pool(way: Way): PostgresPool {
+    return {
+      options: {},
+      end: async () => {},
+      connect: async () => this.#connect(way),
+    } as unknown as PostgresPool;
+  }
+
+  #connect(way: Way): PostgresPoolClient {
+    const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
+    let own: Transaction | undefined;
+    let idle: (() => void) | undefined;
+    const end = () => {
+      idle?.();
+      way.actor.onKilled.delete(giveUp);
+      if (own !== undefined) this.#leave(own);
+      own = undefined;
+    };
+    /** The server ends a transaction whose client is gone or says nothing. */
+    const giveUp = () => {
+      const transaction = own;
+      end();
+      if (transaction === undefined) return;
+      transaction.isBroken = true;
+      void this.#pglite.exec('rollback');
+    };
+    const query = async (text: string, values: unknown[]) => {
+      const isBegin = /^begin\b/i.test(text);
+      const isEnd = /^(commit|rollback)\b/i.test(text);
+      if (own?.isBroken) throw lost();
+      idle?.();
+      const result = await way
+        .call(async () => {
+          if (own?.isBroken) throw lost();
+          const transaction = own ?? { isBroken: false };
+          if (own === undefined) await this.#enter(transaction);
+          if (isBegin) {
+            own = transaction;
+            way.actor.onKilled.add(giveUp);
+            if (way.actor.state === 'dead') giveUp();
+          }
+          try {
+            return await this.#run(text, values);
+          } finally {
+            if (own === undefined) this.#leave(transaction);
+            else if (isEnd) end();
+            else idle = way.world.schedule(idleInTransactionMs, giveUp, { actor: undefined });
+          }
+        }, lost)
+        .catch((error: unknown) => {
+          // Whatever was lost on the way, the server ends the transaction of a broken connection.
+          if (own !== undefined && (error as { code?: string }).code === 'ECONNRESET') giveUp();
+          throw error;
+        });
+      return result;
+    };
+    return { query, release: giveUp } as unknown as PostgresPoolClient;
+  }
+
+  /** As `pg` answers, so far as Kysely looks. */
+  async #run(text: string, values: unknown[]) {
+    if (values.length === 0 && /;\s*\S/.test(text)) {
+      const results = await this.#pglite.exec(text);
+      return { rows: results.flatMap(({ rows }) => rows), rowCount: 0, command: 'SELECT' };
+    }
+    const { rows, affectedRows = 0 } = await this.#pglite.query(text, values);
+    return { rows, rowCount: affectedRows, command: /^commit\b/i.test(text) ? 'COMMIT' : 'UPDATE' };
+  }
+
+  /** Throws as the server does for a lock that is held too long. */
+  #enter(transaction: Transaction): Promise<void> {
+    if (this.#holder === undefined) {
+      this.#holder = transaction;
+      return Promise.resolve();
+    }
+    return new Promise((resolve, reject) => {
+      const late = () => {
+        this.#waiting = this.#waiting.filter((each) => each !== waiter);
+        reject(Object.assign(new Error('canceling statement due to lock timeout'), { code: '55P03' }));
+      };
+      const cancel = this.#world?.schedule(lockWaitMs, late, { actor: undefined });
+      const waiter = {
+        transaction,
+        start: () => {
+          cancel?.();
+          resolve();
+        },
+      };
+      this.#waiting.push(waiter);
+    });
+  }
+
+  #leave(transaction: Transaction): void {
+    if (this.#holder !== transaction) return;
+    const next = this.#waiting.shift();
+    this.#holder = next?.transaction;
+    next?.start();
+  }
+}
