@@ -88,6 +88,11 @@ function deletedRows(parts: ControlParts, call: ControlCall, type: ObjectType): 
   return deleted.filter((row) => hasValues(row, call));
 }
 
+function listDeleted(parts: ControlParts, call: ControlCall): object[] {
+  const type = typeOf(parts, call);
+  return deletedRows(parts, call, type).map((row) => showRow(type, row));
+}
+
 /** Takes records out of the recycle bin, which the REST API of an org cannot do. */
 function undeleteRecords(parts: ControlParts, call: ControlCall): object {
   const type = typeOf(parts, call);
@@ -170,6 +175,7 @@ const HANDLERS: Handlers<ControlParts> = {
   'PATCH settings': settings,
   'GET counters': (parts) => ({ ...parts.activity.view(), tokens: parts.sessions.count() }),
   'GET records/*': listRecords,
+  'GET records/*/deleted': listDeleted,
   'POST records/*': insertRecords,
   'PATCH records/*': updateRecords,
   'POST records/*/delete': binRecords,

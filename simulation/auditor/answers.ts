@@ -1,0 +1,63 @@
+import type { Answer, Purpose, Request } from './facts.ts';
+
+/** One write under its key, with all that was answered. */
+export interface Write {
+  readonly request: Request;
+  readonly purpose: Purpose;
+  /** The answer that is its last word. */
+  final: Answer | undefined;
+  /** A try got no answer, or one that leaves the outcome open. */
+  isUncertain: boolean;
+}
+
+/** Statuses that are stored under a key (contract, section 5): from then on each repeat gets the same. */
+function isStored({ status, text }: Answer): boolean {
+  if (status === 409) return codeOf(text) === 'conflict';
+  return (status >= 200 && status < 300) || status === 404 || status === 412 || status === 422;
+}
+
+/** The code of a problem. */
+export function codeOf(text: string): string {
+  return /"code":"(\w+)"/.exec(text)?.[1] ?? '';
+}
+
+/** Each key has one answer. */
+export class Answers {
+  readonly writes: Write[] = [];
+  readonly #violate: (what: string) => void;
+
+  constructor(violate: (what: string) => void) {
+    this.#violate = violate;
+  }
+
+  begin(request: Request, purpose: Purpose): Write {
+    const write = { request, purpose, final: undefined, isUncertain: false };
+    this.writes.push(write);
+    return write;
+  }
+
+  /** Undefined: the client got none. */
+  heard(write: Write, answer: Answer | undefined): void {
+    if (answer === undefined || answer.status >= 500) write.isUncertain = true;
+    if (answer === undefined) return;
+    if (answer.status === 500) this.#violate(`${titleOf(write)} got 500: ${answer.text}`);
+    if (!isStored(answer)) return;
+    const { final } = write;
+    if (final === undefined) write.final = answer;
+    else if (final.status !== answer.status || final.text !== answer.text)
+      this.#violate(
+        `${titleOf(write)} has two answers: ${final.status} ${final.text} and ${answer.status} ${answer.text}`,
+      );
+  }
+
+  /** Each write has come to its end. */
+  check(): void {
+    for (const write of this.writes)
+      if (write.final === undefined) this.#violate(`${titleOf(write)} never got an answer that is final`);
+  }
+}
+
+/** A write in words. */
+export function titleOf({ request }: Pick<Write, 'request'>): string {
+  return `${request.method} ${request.path} of ${request.as} under ${request.key ?? 'no key'}`;
+}

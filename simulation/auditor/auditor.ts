@@ -1,0 +1,52 @@
+import { Answers } from './answers.ts';
+import type { Ending } from './facts.ts';
+import { checkDeliveries, checkFeed, checkIsolation } from './feed.ts';
+import { Records } from './records.ts';
+import { Reservations } from './reservations.ts';
+
+interface AuditorOptions {
+  /** The consumer that may see everything. */
+  everything: string;
+  /** Ids of the consumers that see their own records alone, by name. */
+  owners: ReadonlyMap<string, string>;
+  /** Whether processes were killed: what they had counted and not stored is lost. */
+  mayLoseCounts: () => boolean;
+}
+
+/** The contract as a model: what clients were told, and what must be true when all is over. */
+export class Auditor {
+  readonly violations: string[] = [];
+  readonly answers: Answers;
+  readonly records: Records;
+  readonly reservations: Reservations;
+  readonly #options: AuditorOptions;
+
+  constructor(options: AuditorOptions) {
+    this.#options = options;
+    const violate = (what: string) => void this.violations.push(what);
+    this.answers = new Answers(violate);
+    this.records = new Records(violate);
+    this.reservations = new Reservations(violate);
+  }
+
+  check(ending: Ending): void {
+    const violate = (what: string) => void this.violations.push(what);
+    this.answers.check();
+    this.records.check(ending);
+    this.reservations.check(ending);
+    checkFeed(ending, this.#options.everything, violate);
+    checkDeliveries(ending, violate);
+    checkIsolation(ending, this.#options.owners, violate);
+    for (const what of ending.unfinished) violate(`never finished: ${what}`);
+    this.#checkCalls(ending, violate);
+  }
+
+  /** Ledger, budget and the org's counter agree. A call that never reached the org is charged all the same. */
+  #checkCalls({ calls }: Ending, violate: (what: string) => void): void {
+    const { counted, charged, budgeted } = calls;
+    if (charged < counted && !this.#options.mayLoseCounts())
+      violate(`the org has metered ${counted} calls, of which the ledger knows ${charged.toFixed(1)}`);
+    if (budgeted !== undefined && budgeted < counted)
+      violate(`the org has metered ${counted} calls, of which the budget knows ${budgeted}`);
+  }
+}

@@ -1,0 +1,65 @@
+/** An answer as a client got it. */
+export interface Answer {
+  status: number;
+  headers: Readonly<Record<string, string | string[] | undefined>>;
+  text: string;
+}
+
+/** What a client asks for: the same bytes each time that it repeats it. */
+export interface Request {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  path: string;
+  /** Name of the consumer. */
+  as: string;
+  key?: string;
+  body?: string;
+  headers?: Record<string, string>;
+}
+
+/** What a write does once it succeeds. */
+export type Purpose =
+  | { kind: 'creation'; collection: Collection; trip: string; values: Values }
+  | { kind: 'change'; record: string; values: Partial<Values> }
+  | { kind: 'deletion'; record: string }
+  | { kind: 'reservation'; trip: string; startSec: number }
+  | { kind: 'cancellation'; trip: string };
+
+export type Collection = 'quotes' | 'bookings';
+export type Values = { name: string; source: string };
+
+/** A row of the org. */
+export type Row = Readonly<Record<string, unknown>>;
+
+/** A booking in the partner's books. */
+export interface Table {
+  booking_id: string;
+  status: string;
+  start_sec: number;
+}
+
+export interface FeedEvent {
+  id: string;
+  type: string;
+  resource: { type: string; id: string };
+  data: Record<string, unknown>;
+  data_omitted?: boolean;
+}
+
+/** Everything as it stands when all faults are over and nobody has anything left to do. */
+export interface Ending {
+  /** Rows of the org by object, live and in the recycle bin. */
+  live: ReadonlyMap<Collection, readonly Row[]>;
+  binned: ReadonlyMap<Collection, readonly Row[]>;
+  tables: readonly Table[];
+  /** What `GET` of an accepted hand-off or a reservation says, by its path. */
+  views: ReadonlyMap<string, Answer>;
+  /** By consumer. */
+  feeds: ReadonlyMap<string, readonly FeedEvent[]>;
+  lists: ReadonlyMap<string, readonly Record<string, unknown>[]>;
+  /** Ids of the events that each consumer's endpoint has received, and those of the feed since the endpoint exists. */
+  received: ReadonlyMap<string, ReadonlySet<string>>;
+  /** Work in the database that nobody has finished, one line each. */
+  unfinished: readonly string[];
+  /** Metered calls: as the org counts them, as the ledger of usage does, and as the budget does (undefined: no budget). */
+  calls: { counted: number; charged: number; budgeted: number | undefined };
+}

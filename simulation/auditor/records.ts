@@ -1,0 +1,111 @@
+import { titleOf, type Write } from './answers.ts';
+import type { Answer, Collection, Ending, Purpose, Row, Values } from './facts.ts';
+
+export type Creation = Extract<Purpose, { kind: 'creation' }>;
+
+/** What is known of the record that one write makes. */
+export interface Known {
+  readonly write: Write;
+  readonly creation: Creation;
+  /** Its External ID, once somebody was told. */
+  id: string | undefined;
+  values: Values;
+  /** It was deleted, by the gateway with 204 or in the org, and not restored since. */
+  isDeleted: boolean;
+  /** A deletion or change is on its way whose end nobody knows, or somebody in the org worked beside the gateway. */
+  isUnclear: boolean;
+  /** One client at a time writes it. */
+  isBusy: boolean;
+}
+
+/** Records: one for each key, as it was acknowledged last; what was deleted stays deleted. */
+export class Records {
+  readonly known: Known[] = [];
+  readonly #violate: (what: string) => void;
+
+  constructor(violate: (what: string) => void) {
+    this.#violate = violate;
+  }
+
+  begin(write: Write, creation: Creation): Known {
+    const { values } = creation;
+    const known = { write, creation, id: undefined, values, isDeleted: false, isUnclear: false, isBusy: true };
+    this.known.push(known);
+    return known;
+  }
+
+  /** Those that a client can go on to write. */
+  free(consumer?: string): Known[] {
+    return this.known.filter(
+      ({ id, isBusy, write }) =>
+        id !== undefined && !isBusy && (consumer === undefined || write.request.as === consumer),
+    );
+  }
+
+  check(ending: Ending): void {
+    for (const collection of ['quotes', 'bookings'] as const) {
+      const live = byTrip(ending.live.get(collection));
+      const binned = byTrip(ending.binned.get(collection));
+      for (const known of this.known.filter(({ creation }) => creation.collection === collection)) {
+        const { trip } = known.creation;
+        this.#checkOne(known, { live: live.get(trip) ?? [], binned: binned.get(trip) ?? [] }, ending);
+      }
+    }
+  }
+
+  #checkOne(known: Known, rows: { live: Row[]; binned: Row[] }, ending: Ending): void {
+    const title = titleOf(known.write);
+    const all = rows.live.length + rows.binned.length;
+    if (all > 1) return this.#violate(`${title} has made ${all} records: ${idsOf([...rows.live, ...rows.binned])}`);
+    const { final } = known.write;
+    if (final === undefined) return;
+    const wanted = this.#wanted(known, final, ending);
+    if (wanted === undefined) return;
+    if (wanted === 'made' && all === 0) return this.#violate(`${title} was ${final.status}, but no record was made`);
+    if (wanted === 'none') {
+      if (rows.live.length > 0) this.#violate(`${title} ended without a record, but ${idsOf(rows.live)} is live`);
+      return;
+    }
+    this.#checkLife(known, rows.live);
+  }
+
+  #checkLife(known: Known, live: readonly Row[]): void {
+    const title = titleOf(known.write);
+    if (known.isUnclear) return;
+    if (known.isDeleted && live.length > 0)
+      return this.#violate(`the record ${known.id} of ${title} was deleted, but it is live`);
+    if (!known.isDeleted && live.length === 0)
+      return this.#violate(`the record ${known.id} of ${title} is gone, but nobody has deleted it`);
+    const [row] = live;
+    if (row === undefined) return;
+    const { name, source } = known.values;
+    if (row['Name__c'] !== name || row['Source__c'] !== source)
+      this.#violate(`the record ${known.id} is ${row['Name__c']}, ${row['Source__c']}, not ${name}, ${source}`);
+  }
+
+  /** What a write should have left; undefined: nobody can say. */
+  #wanted(known: Known, final: Answer, ending: Ending): 'made' | 'none' | undefined {
+    if (final.status === 201) return 'made';
+    if (final.status !== 202) return 'none';
+    const { external_id: id } = JSON.parse(final.text) as { external_id: string };
+    const view = ending.views.get(`/v1/handoffs/${id}`);
+    const { status } = JSON.parse(view?.text ?? '{}') as { status?: string };
+    if (status === 'created') return 'made';
+    if (status === 'failed' || status === 'cancelled' || status === 'rejected') return 'none';
+    this.#violate(`the hand-off ${id} of ${known.write.request.as} ends as ${status ?? view?.status ?? 'nothing'}`);
+    return undefined;
+  }
+}
+
+function byTrip(rows: readonly Row[] = []): Map<string, Row[]> {
+  return Map.groupBy(rows, (row) => String(row['Trip_Id__c']));
+}
+
+export function idsOf(rows: readonly Row[]): string {
+  return rows.map((row) => `${String(row['External_Id__c'])} (${String(row['Id'])})`).join(' and ');
+}
+
+/** The object of the org behind a collection. */
+export function objectOf(collection: Collection): string {
+  return collection === 'quotes' ? 'Quote__c' : 'Booking__c';
+}
