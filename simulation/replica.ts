@@ -5,12 +5,12 @@ import { type App, createApp } from '../src/app/app.ts';
 import { createAllMetrics } from '../src/app/metrics.ts';
 import { loadSettings } from '../src/app/settings.ts';
 import type { Log } from '../src/platform/observability/log.ts';
+import type { Journal } from './journal.ts';
 import type { CommonCache } from './stores/cache.ts';
 import type { CommonDatabase } from './stores/database.ts';
 import type { CommonJobs } from './stores/jobs.ts';
 import { goodReach, Way } from './stores/reach.ts';
 import type { SharedSecrets } from './stores/secrets.ts';
-import type { Journal } from './journal.ts';
 import { Actor, type World } from './virtual/world.ts';
 
 /** No settings: they come by variables. */

@@ -38,9 +38,12 @@ function checkReplay(
     const row = live.get(id);
     if (row === undefined) violate(`by the feed the ${type} ${id} exists, but not in the org`);
     else if (!event.data_omitted && event.data['name'] !== row['Name__c'])
-      violate(`by the feed the ${type} ${id} is ${String(event.data['name'])}, not ${String(row['Name__c'])}`);
+      violate(
+        `by the feed the ${type} ${id} is ${String(event.data['name'])}, not ${String(row['Name__c'])}`,
+      );
   }
-  for (const id of live.keys()) if (!left.has(id)) violate(`the feed doesn't know the ${type} ${id} of the org`);
+  for (const id of live.keys())
+    if (!left.has(id)) violate(`the feed doesn't know the ${type} ${id} of the org`);
 }
 
 /** What each endpoint has received is what its consumer's feed has since the endpoint exists. */
@@ -48,10 +51,12 @@ export function checkDeliveries({ feeds, received }: Ending, violate: (what: str
   for (const [consumer, ids] of received) {
     const feed = (feeds.get(consumer) ?? []).map(({ id }) => id);
     const missing = feed.filter((id) => !ids.has(id));
-    if (missing.length > 0) violate(`the endpoint of ${consumer} never got ${missing.length} events: ${missing[0]}`);
+    if (missing.length > 0)
+      violate(`the endpoint of ${consumer} never got ${missing.length} events: ${missing[0]}`);
     const known = new Set(feed);
     const foreign = [...ids].filter((id) => !known.has(id));
-    if (foreign.length > 0) violate(`the endpoint of ${consumer} got ${foreign.length} events that aren't its: ${foreign[0]}`);
+    if (foreign.length > 0)
+      violate(`the endpoint of ${consumer} got ${foreign.length} events that aren't its: ${foreign[0]}`);
   }
 }
 
@@ -61,7 +66,8 @@ export function checkIsolation(
   ids: ReadonlyMap<string, string>,
   violate: (what: string) => void,
 ): void {
-  const madeBy = (record: Record<string, unknown>) => (record['created_by'] as { consumer_id?: string } | null)?.consumer_id;
+  const madeBy = (record: Record<string, unknown>) =>
+    (record['created_by'] as { consumer_id?: string } | null)?.consumer_id;
   for (const [consumer, id] of ids) {
     for (const record of lists.get(consumer) ?? [])
       if (madeBy(record) !== id) violate(`${consumer} sees the record ${String(record['id'])} of another`);

@@ -29,7 +29,15 @@ export class Records {
 
   begin(write: Write, creation: Creation): Known {
     const { values } = creation;
-    const known = { write, creation, id: undefined, values, isDeleted: false, isUnclear: false, isBusy: true };
+    const known = {
+      write,
+      creation,
+      id: undefined,
+      values,
+      isDeleted: false,
+      isUnclear: false,
+      isBusy: true,
+    };
     this.known.push(known);
     return known;
   }
@@ -56,14 +64,17 @@ export class Records {
   #checkOne(known: Known, rows: { live: Row[]; binned: Row[] }, ending: Ending): void {
     const title = titleOf(known.write);
     const all = rows.live.length + rows.binned.length;
-    if (all > 1) return this.#violate(`${title} has made ${all} records: ${idsOf([...rows.live, ...rows.binned])}`);
+    if (all > 1)
+      return this.#violate(`${title} has made ${all} records: ${idsOf([...rows.live, ...rows.binned])}`);
     const { final } = known.write;
     if (final === undefined) return;
     const wanted = this.#wanted(known, final, ending);
     if (wanted === undefined) return;
-    if (wanted === 'made' && all === 0) return this.#violate(`${title} was ${final.status}, but no record was made`);
+    if (wanted === 'made' && all === 0)
+      return this.#violate(`${title} was ${final.status}, but no record was made`);
     if (wanted === 'none') {
-      if (rows.live.length > 0) this.#violate(`${title} ended without a record, but ${idsOf(rows.live)} is live`);
+      if (rows.live.length > 0)
+        this.#violate(`${title} ended without a record, but ${idsOf(rows.live)} is live`);
       return;
     }
     this.#checkLife(known, rows.live);
@@ -80,7 +91,9 @@ export class Records {
     if (row === undefined) return;
     const { name, source } = known.values;
     if (row['Name__c'] !== name || row['Source__c'] !== source)
-      this.#violate(`the record ${known.id} is ${row['Name__c']}, ${row['Source__c']}, not ${name}, ${source}`);
+      this.#violate(
+        `the record ${known.id} is ${row['Name__c']}, ${row['Source__c']}, not ${name}, ${source}`,
+      );
   }
 
   /** What a write should have left; undefined: nobody can say. */
@@ -92,7 +105,9 @@ export class Records {
     const { status } = JSON.parse(view?.text ?? '{}') as { status?: string };
     if (status === 'created') return 'made';
     if (status === 'failed' || status === 'cancelled' || status === 'rejected') return 'none';
-    this.#violate(`the hand-off ${id} of ${known.write.request.as} ends as ${status ?? view?.status ?? 'nothing'}`);
+    this.#violate(
+      `the hand-off ${id} of ${known.write.request.as} ends as ${status ?? view?.status ?? 'nothing'}`,
+    );
     return undefined;
   }
 }

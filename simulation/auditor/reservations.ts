@@ -30,7 +30,10 @@ export class Reservations {
 
   check({ live, tables, views }: Ending): void {
     const bookings = Map.groupBy(live.get('bookings') ?? [], (row) => String(row['Trip_Id__c']));
-    const bySlot = Map.groupBy(tables.filter(({ status }) => standing.has(status)), (table) => table.start_sec);
+    const bySlot = Map.groupBy(
+      tables.filter(({ status }) => standing.has(status)),
+      (table) => table.start_sec,
+    );
     for (const known of this.known) {
       const { final } = known.write;
       const rows = bookings.get(known.trip) ?? [];

@@ -24,6 +24,8 @@ interface Waiter {
  */
 export class CommonDatabase {
   readonly #pglite: PGlite;
+  /** Statements that put back the rows that migrations have made. */
+  readonly #refill: string[] = [];
   #world: World | undefined;
   #holder: Transaction | undefined;
   #waiting: Waiter[] = [];
@@ -38,6 +40,7 @@ export class CommonDatabase {
       await PGlite.create({ startParams: [...PGlite.defaultStartParams, '-c', 'shared_buffers=8MB'] }),
     );
     await migrate(common.#plain());
+    await common.#noteFirstRows();
     return common;
   }
 
@@ -54,6 +57,21 @@ export class CommonDatabase {
             and pg_relation_size(oid) > 0;
         if names is not null then execute 'truncate ' || names || ' restart identity cascade'; end if;
       end $$`);
+    for (const statement of this.#refill) await this.#pglite.exec(statement);
+  }
+
+  async #noteFirstRows(): Promise<void> {
+    const tables = await this.query<{ name: string }>(
+      `select relname as name from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace
+        and relname <> 'schema_migrations' and pg_relation_size(oid) > 0 order by 1`,
+    );
+    for (const { name } of tables) {
+      const [first] = await this.query<{ rows: string }>(`select json_agg(t)::text as rows from "${name}" t`);
+      const rows = first?.rows.replaceAll("'", "''");
+      this.#refill.push(
+        `insert into "${name}" overriding system value select * from json_populate_recordset(null::"${name}", '${rows}')`,
+      );
+    }
   }
 
   /** Rows as the auditor sees them, past all replicas. */

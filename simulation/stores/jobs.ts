@@ -19,7 +19,9 @@ export class CommonJobs {
       let timer: NodeJS.Timeout | undefined;
       const perform = async (job: Job) => {
         for (const [step, run] of Object.entries(job.steps)) {
-          await run(stopping.signal).catch((err: unknown) => log.warn({ err, job: job.name, step }, 'a job failed'));
+          await run(stopping.signal).catch((err: unknown) =>
+            log.warn({ err, job: job.name, step }, 'a job failed'),
+          );
         }
       };
       const check = () => {

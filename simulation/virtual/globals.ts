@@ -112,7 +112,7 @@ function createVirtual(world: World) {
     setImmediate,
     clearImmediate: (immediate: { cancel?: () => void } | undefined) => immediate?.cancel?.(),
     sleep,
-    nextTurn: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+    nextTurn: () => new Promise<void>((resolve) => void setImmediate(() => resolve())),
     timeoutSignal: (ms: number) => {
       const controller = new AbortController();
       const late = () =>
@@ -141,10 +141,10 @@ function createDate(wallMs: () => number): DateConstructor {
 }
 
 /** Signs and checks in turn, and the world waits for it: threads answer when they like. */
-function createSubtle(real: SubtleCrypto): SubtleCrypto {
+function createSubtle(real: typeof globalThis.crypto.subtle): typeof globalThis.crypto.subtle {
   return new Proxy(real, {
     get: (_, name) => {
-      const method = real[name as keyof SubtleCrypto] as (...given: unknown[]) => Promise<unknown>;
+      const method = real[name as keyof typeof real] as (...given: unknown[]) => Promise<unknown>;
       return (...given: unknown[]) => counted(method.apply(real, given));
     },
   });

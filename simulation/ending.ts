@@ -1,0 +1,109 @@
+import type { Answer, Collection, Ending, FeedEvent, Request, Row, Table } from './auditor/facts.ts';
+import { objectOf } from './auditor/records.ts';
+import { type ConsumerName, consumers, type Stage } from './stage.ts';
+
+const collections: readonly Collection[] = ['quotes', 'bookings'];
+
+/** Work that must not be left, by what it is called. */
+const unfinished = {
+  'hand-off': `select external_id::text as id, status as state from handoffs where status = 'accepted'
+    or (status in ('cancelled', 'rejected') and may_exist)`,
+  reservation: `select id::text, state from reservations where state not in ('confirmed', 'cancelled', 'refused', 'failed')`,
+  delivery: `select number::text as id, status as state from deliveries where status = 'pending'`,
+};
+
+/** What is not finished in the database, one line each. */
+export async function findUnfinished({ database }: Stage): Promise<string[]> {
+  const found: string[] = [];
+  for (const [what, query] of Object.entries(unfinished)) {
+    const rows = await database.query<{ id: string; state: string }>(query);
+    found.push(...rows.map(({ id, state }) => `the ${what} ${id} (${state})`));
+  }
+  return found;
+}
+
+/** Looks at everything, when all is over. */
+export async function lookAround(stage: Stage, left: readonly string[]): Promise<Ending> {
+  const { org, partner, auditor, credentials } = stage;
+  const rows = async (suffix: string) => {
+    const all: [Collection, Row[]][] = [];
+    for (const collection of collections)
+      all.push([collection, await org.do<Row[]>('GET', `records/${objectOf(collection)}${suffix}`)]);
+    return new Map(all);
+  };
+  const [live, binned] = [await rows(''), await rows('/deleted')];
+  const views = new Map<string, Answer>();
+  const look = async (path: string) => {
+    const answer = await ask(stage, { method: 'GET', path, as: 'boss' });
+    if (answer !== undefined) views.set(path, answer);
+  };
+  for (const { id, write } of auditor.records.known)
+    if (write.final?.status === 202) await look(`/v1/handoffs/${id}`);
+  for (const { id } of auditor.reservations.known) if (id !== undefined) await look(`/v1/reservations/${id}`);
+  const names = Object.keys(consumers) as ConsumerName[];
+  const feeds = new Map<string, FeedEvent[]>();
+  for (const name of names) feeds.set(name, await readAll<FeedEvent>(stage, '/v1/events?limit=200', name));
+  const lists = new Map<string, Record<string, unknown>[]>();
+  for (const name of ['agent'] as const) {
+    const found = [];
+    for (const collection of collections)
+      found.push(...(await readAll<Record<string, unknown>>(stage, `/v1/${collection}?limit=200`, name)));
+    lists.set(name, found);
+  }
+  const received = new Map(
+    Array.from(stage.receiver.received, ([path, ids]) => [path.slice(1), ids] as const),
+  );
+  void credentials;
+  return {
+    live,
+    binned,
+    tables: await partner.do<Table[]>('GET', 'bookings'),
+    views,
+    feeds,
+    lists,
+    received,
+    unfinished: left,
+    calls: await countCalls(stage),
+  };
+}
+
+async function readAll<Item>(stage: Stage, path: string, as: string): Promise<Item[]> {
+  const items: Item[] = [];
+  let cursor = '';
+  for (;;) {
+    const answer = await ask(stage, { method: 'GET', path: path + cursor, as });
+    const page = JSON.parse(answer?.text ?? '{}') as {
+      data?: Item[];
+      has_more?: boolean;
+      next_cursor?: string;
+    };
+    if (page.data === undefined) throw new Error(`${path} of ${as}: ${answer?.status} ${answer?.text}`);
+    items.push(...page.data);
+    if (page.has_more !== true) return items;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+}
+
+/** Asks until there is an answer. */
+async function ask({ client, world }: Stage, request: Request): Promise<Answer | undefined> {
+  let answer: Answer | undefined;
+  for (let tries = 0; tries < 20; tries++) {
+    answer = await client.send(request);
+    if (answer !== undefined && answer.status < 500) return answer;
+    await world.pause(1000);
+  }
+  return answer;
+}
+
+async function countCalls(stage: Stage): Promise<Ending['calls']> {
+  const { database, org, hasBudget } = stage;
+  // What is counted is written each second.
+  await stage.world.pause(2500);
+  const [charged] = await database.query<{ calls: number }>(
+    'select coalesce(sum(calls), 0) as calls from crm_usage',
+  );
+  const { metered } = await org.do<{ metered: number }>('GET', 'counters');
+  const health = hasBudget ? await ask(stage, { method: 'GET', path: '/v1/healthz', as: 'boss' }) : undefined;
+  const { crm } = JSON.parse(health?.text ?? '{}') as { crm?: { quota?: { budget_used?: number } } };
+  return { counted: metered, charged: Number(charged?.calls) + 0.01, budgeted: crm?.quota?.budget_used };
+}

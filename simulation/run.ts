@@ -1,0 +1,118 @@
+import { findUnfinished, lookAround } from './ending.ts';
+import { type Circumstances, createEmptyStage, type Stage, setStage } from './stage.ts';
+import type { CommonDatabase } from './stores/database.ts';
+import { installWorld } from './virtual/globals.ts';
+import { Random } from './virtual/random.ts';
+import { heal } from './workload/faults.ts';
+import { actionOf, type Step } from './workload/plan.ts';
+import { carryOut, changes, learn, settleChange } from './workload/writes.ts';
+
+/** How a run ended. */
+export interface Result {
+  violations: readonly string[];
+  /** What happened, line by line. */
+  history: readonly string[];
+  fingerprint: string;
+  events: number;
+}
+
+/** How long everything may take to come to rest, in milliseconds of virtual time. */
+const restMs = 400_000;
+
+/** Plays the steps, lets everything come to rest, and has the auditor look at it. */
+export async function run(
+  circumstances: Circumstances,
+  steps: readonly Step[],
+  database: CommonDatabase,
+): Promise<Result> {
+  const empty = createEmptyStage(circumstances);
+  const uninstall = installWorld(empty.world, empty.network);
+  const violations: string[] = [];
+  try {
+    await database.begin(empty.world);
+    await empty.world.run(
+      play(empty, circumstances, steps, database).then((found) => void violations.push(...found)),
+    );
+  } catch (error) {
+    violations.push(`the simulation ended early: ${error instanceof Error ? error.stack : String(error)}`);
+  } finally {
+    uninstall();
+  }
+  const { journal, world } = empty;
+  for (const what of violations) journal.note(`VIOLATION ${what}`);
+  return { violations, history: journal.lines, fingerprint: journal.fingerprint, events: world.count };
+}
+
+async function play(
+  empty: ReturnType<typeof createEmptyStage>,
+  circumstances: Circumstances,
+  steps: readonly Step[],
+  database: CommonDatabase,
+): Promise<readonly string[]> {
+  const stage = await setStage(empty, circumstances, database);
+  await makeEndpoints(stage);
+  await stage.client.do(async () => {
+    const going: Promise<void>[] = [];
+    for (const step of steps) {
+      await stage.world.pause(step.afterMs);
+      going.push(Promise.resolve(actionOf(step)(stage, new Random(step.seed))));
+    }
+    await stage.world.pause(1000);
+    stage.journal.note('all faults end');
+    await heal(stage);
+    await Promise.all(going);
+    await comeToRest(stage);
+  });
+  return stage.auditor.violations;
+}
+
+async function makeEndpoints({ client, receiver }: Stage): Promise<void> {
+  for (const as of ['desk', 'agent'] as const) {
+    receiver.received.set(`/${as}`, new Set());
+    const body = JSON.stringify({ url: `${receiver.url}/${as}` });
+    const answer = await client.send({ method: 'POST', path: '/v1/webhook-endpoints', as, body });
+    if (answer?.status !== 201) throw new Error(`no endpoint: ${answer?.status} ${answer?.text}`);
+  }
+}
+
+/** Every write gets its last word, every decision is made, and what waits for a later time is due now. */
+async function comeToRest(stage: Stage): Promise<void> {
+  const { auditor, world, database } = stage;
+  const open = auditor.answers.writes.filter(({ final }) => final === undefined);
+  await Promise.all(
+    open.map(async (write) => {
+      const final = await carryOut(stage, write, 60);
+      const record = changes.get(write);
+      if (record !== undefined) settleChange(record, write, final);
+      const made = auditor.records.known.find((known) => known.write === write);
+      if (made !== undefined) learn(made, final);
+      const reserved = auditor.reservations.known.find((known) => known.write === write);
+      if (reserved !== undefined && final?.status === 201)
+        reserved.id = (JSON.parse(final.text) as { id: string }).id;
+    }),
+  );
+  await decideAll(stage);
+  const until = world.elapsed + restMs;
+  let left: string[] = [];
+  do {
+    await world.pause(5000);
+    await database.query(
+      `update deliveries set next_attempt_at = now() where status = 'pending' and next_attempt_at > now()`,
+    );
+    await database.query(`update handoffs set due_at = now() where due_at > now() and status = 'accepted'`);
+    left = await findUnfinished(stage);
+  } while (left.length > 0 && world.elapsed < until);
+  // The reader of changes has seen the last of them by then, and its events are delivered.
+  await world.pause(20_000);
+  auditor.check(await lookAround(stage, left));
+}
+
+/** Nothing waits for approval any more. */
+async function decideAll(stage: Stage): Promise<void> {
+  const { database, client } = stage;
+  const waiting = await database.query<{ id: string }>(
+    `select external_id::text as id from handoffs where status = 'awaiting_approval' order by sequence`,
+  );
+  for (const { id } of waiting)
+    await client.send({ method: 'POST', path: `/v1/handoffs/${id}/approve`, as: 'boss' });
+}

@@ -1,0 +1,197 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { startDiningSimulator } from '../simulators/dining/simulator.ts';
+import { startSalesforceSimulator } from '../simulators/salesforce/simulator.ts';
+import { createAllMetrics } from '../src/app/metrics.ts';
+import type { Permission } from '../src/identity/consumers/consumer.ts';
+import { createConsumers } from '../src/identity/consumers/consumers.ts';
+import { fieldNamesOf } from '../src/records/field-names.ts';
+import { listOf, resourcesOf } from '../src/records/mapping.ts';
+import { Auditor } from './auditor/auditor.ts';
+import { Client, Control, type Credentials } from './clients.ts';
+import { Journal } from './journal.ts';
+import { type Receiver, startReceiver } from './receiver.ts';
+import { Replica } from './replica.ts';
+import { CommonCache } from './stores/cache.ts';
+import type { CommonDatabase } from './stores/database.ts';
+import { CommonJobs } from './stores/jobs.ts';
+import { Way } from './stores/reach.ts';
+import { SharedSecrets } from './stores/secrets.ts';
+import { type Fate, Network } from './virtual/network.ts';
+import type { Random } from './virtual/random.ts';
+import { Actor, World } from './virtual/world.ts';
+
+const keys = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+});
+
+const all = ['read', 'write', 'delete'] as const;
+const on = (resource: Permission['resource'], more: Partial<Permission> = {}): Permission => ({
+  resource,
+  actions: [...all],
+  ...more,
+});
+
+/** Who calls. `boss` sees and decides everything, `agent` has its own records alone, `intern` may need approval. */
+export const consumers = {
+  boss: [on('members'), on('quotes'), on('bookings'), on('consumers'), on('webhooks')],
+  desk: [on('quotes'), on('bookings'), on('webhooks')],
+  agent: [on('quotes', { records: 'own' }), on('bookings', { records: 'own' }), on('webhooks')],
+  intern: [on('quotes'), on('bookings')],
+} satisfies Record<string, Permission[]>;
+
+export type ConsumerName = keyof typeof consumers;
+
+/** What a run is made of beside its seed. */
+export interface Circumstances {
+  seed: number;
+  replicas: number;
+}
+
+/** Everything that is on the stage of one run. */
+export interface Stage {
+  world: World;
+  network: Network;
+  journal: Journal;
+  auditor: Auditor;
+  replicas: Replica[];
+  database: CommonDatabase;
+  org: Control;
+  partner: Control;
+  receiver: Receiver;
+  client: Client;
+  credentials: Readonly<Record<ConsumerName, Credentials>>;
+  members: readonly string[];
+  /** The weather between two processes, by their names: delays, refusals, silence. */
+  weather: Map<string, Partial<Fate>>;
+  hasBudget: boolean;
+  /** Kills so far. */
+  kills: number;
+}
+
+/** World and network, to be installed before anything starts. */
+export function createEmptyStage({ seed }: Circumstances) {
+  const world = new World(seed);
+  const weather = new Map<string, Partial<Fate>>();
+  const network = new Network(world, (from, to) => ({
+    delayMs: world.random.between(0.3, 3),
+    ...weather.get(`${kindOf(from)} to ${kindOf(to)}`),
+  }));
+  return { world, network, weather, journal: new Journal(world) };
+}
+
+function kindOf(actor: Actor | undefined): string {
+  return actor?.name.replace(/\.\d+$/, '') ?? 'nobody';
+}
+
+/** Starts the org, the partner, the receiver and the replicas. */
+export async function setStage(
+  empty: ReturnType<typeof createEmptyStage>,
+  { seed, replicas: count }: Circumstances,
+  database: CommonDatabase,
+): Promise<Stage> {
+  const { world, journal } = empty;
+  const secrets = new SharedSecrets();
+  const random = world.random;
+  const [orgSide, partnerSide, receiverSide] = ['org', 'partner', 'receiver'].map(
+    (name) => new Actor(name, world),
+  );
+  secrets.write('crm/dev/private-key', keys.privateKey, null);
+  secrets.write('dining/dev/password', 'a password', null);
+  const org = await world.as(orgSide, () =>
+    startSalesforceSimulator({
+      clientId: 'simulation',
+      username: 'gateway@example.com',
+      publicKey: keys.publicKey,
+      seed: { members: 20 },
+    }),
+  );
+  const partner = await world.as(partnerSide, () =>
+    startDiningSimulator({ username: 'gateway', password: 'a password' }),
+  );
+  const receiver = await world.as(receiverSide, () => startReceiver(world));
+  const credentials = await createCredentials(world, secrets);
+  const hasBudget = random.chance(0.3);
+  const around = {
+    world,
+    journal,
+    database,
+    secrets,
+    cache: new CommonCache(world),
+    jobs: new CommonJobs(world),
+    env: {
+      ...environment(random, hasBudget),
+      CRM_LOGIN_URL: org.url,
+      DINING_BASE_URL: partner.url,
+    },
+  };
+  const replicas = Array.from({ length: count }, (_, at) => new Replica(at + 1, around));
+  for (const replica of replicas) await replica.start();
+  const client = new Client(world, replicas, credentials, new Actor('clients', world));
+  const auditor = new Auditor({
+    everything: 'boss',
+    owners: new Map([['agent', credentials.agent.id]]),
+    mayLoseCounts: () => stage.kills > 0,
+  });
+  const operator = new Actor('operator', world);
+  const stage: Stage = {
+    ...empty,
+    auditor,
+    replicas,
+    database,
+    org: new Control(world, org.url, operator),
+    partner: new Control(world, partner.url, operator),
+    receiver,
+    client,
+    credentials,
+    members: org.memberIds(20),
+    hasBudget,
+    kills: 0,
+  };
+  journal.note(`seed ${seed}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
+  return stage;
+}
+
+/** Settings that differ from run to run. */
+function environment(random: Random, hasBudget: boolean): Record<string, string> {
+  return {
+    SECRETS_MANAGER: 'vault',
+    VAULT_ADDR: 'http://127.0.0.1:1',
+    VAULT_TOKEN: 'unused',
+    SECRETS_REFRESH_SECONDS: '30',
+    CRM_CLIENT_ID: 'simulation',
+    CRM_USERNAME: 'gateway@example.com',
+    CRM_TIMEOUT_MS: random.pick(['2000', '5000', '10000']),
+    DINING_USERNAME: 'gateway',
+    CHANGES_POLL_SECONDS: '5',
+    CHANGES_MINIMUM_SECONDS: '2',
+    COPY_ENABLED: random.pick(['true', 'false']),
+    HANDOFF_WHEN_CRM_IS_UNAVAILABLE: random.pick(['refuse', 'accept']),
+    MEMBER_CACHE_SECONDS: '300',
+    ...(hasBudget && {
+      CRM_DAILY_CALL_BUDGET: '100000',
+      CRM_MAX_WAIT_MS: random.pick(['500', '2000', '10000']),
+    }),
+  };
+}
+
+async function createCredentials(world: World, secrets: SharedSecrets): Promise<Stage['credentials']> {
+  const operator = new Actor('command line', world);
+  return world.as(operator, async () => {
+    const silent = () => {};
+    const { store } = createConsumers({
+      secrets: secrets.seenFrom(new Way(world, operator)),
+      log: { debug: silent, info: silent, warn: silent, error: silent },
+      metrics: createAllMetrics(),
+      refreshSeconds: 30,
+      fieldNames: fieldNamesOf(() => listOf(resourcesOf())),
+    });
+    const made: [string, Credentials][] = [];
+    for (const [name, permissions] of Object.entries(consumers)) {
+      const { consumer, apiKey, apiSecret } = await store.create({ name, permissions });
+      made.push([name, { id: consumer.id, apiKey, apiSecret }]);
+    }
+    return Object.fromEntries(made) as Stage['credentials'];
+  });
+}

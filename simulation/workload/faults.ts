@@ -1,0 +1,214 @@
+import { objectOf } from '../auditor/records.ts';
+import type { Replica } from '../replica.ts';
+import type { Stage } from '../stage.ts';
+import { goodReach } from '../stores/reach.ts';
+import type { Random } from '../virtual/random.ts';
+import type { Action } from './writes.ts';
+
+const orgEffects = {
+  loseAnswer: 5,
+  lateAnswer: 2,
+  lateCommit: 2,
+  latency: 2,
+  hang: 2,
+  reset: 2,
+  error: 3,
+  lockRow: 2,
+  recordError: 2,
+  down: 1,
+  concurrentLimit: 1,
+};
+
+/** The org fails for some of the next calls. */
+export const failOrg: Action = async ({ org, journal }, random) => {
+  const kind = random.weighted(orgEffects);
+  const effect = {
+    kind,
+    ...(/^late|latency/.test(kind) && { ms: random.whole(100, 12_000) }),
+    ...(kind === 'error' && {
+      status: random.pick([500, 503]),
+      errorCode: 'SERVER_UNAVAILABLE',
+      message: 'try later',
+    }),
+    ...(kind === 'recordError' && { errorCode: 'UNABLE_TO_LOCK_ROW', message: 'locked' }),
+  };
+  const match = random.chance(0.5) ? { object: random.pick(['Quote__c', 'Booking__c']) } : {};
+  const times = random.whole(1, 4);
+  await org.do('POST', 'faults', { match, effect, times, probability: 0.7, seed: random.whole(1, 1e9) });
+  journal.note(`the org: ${kind} ${times} times ${JSON.stringify(match)}`);
+};
+
+const partnerEffects = { loseAnswer: 4, lateAnswer: 2, hang: 1, reset: 2, error: 3, failure: 2 };
+
+export const failPartner: Action = async ({ partner, journal }, random) => {
+  const kind = random.weighted(partnerEffects);
+  const effect = {
+    kind,
+    ...(kind === 'lateAnswer' && { ms: random.whole(500, 20_000) }),
+    ...(kind === 'error' && { status: 503, stage: random.pick(['before', 'after']) }),
+    ...(kind === 'failure' && { cause: 'SLOT_UNAVAILABLE' }),
+  };
+  const times = random.whole(1, 3);
+  const match = kind === 'failure' ? { operation: 'CreateBooking' } : {};
+  await partner.do('POST', 'faults', { match, effect, times, seed: random.whole(1, 1e9) });
+  journal.note(`the partner: ${kind} ${times} times`);
+};
+
+/** Stands still for a while, then goes on with what came meanwhile. */
+export const suspend: Action = async ({ world, replicas, journal }, random) => {
+  const { actor } = random.pick(replicas);
+  if (actor.state !== 'running') return;
+  const ms = random.pick([300, 2000, 9000, 12_000, 33_000, 40_000]);
+  const isMachine = random.chance(0.5);
+  world.suspend(actor);
+  journal.note(`${actor.name} is suspended for ${ms / 1000} s${isMachine ? ' with its machine' : ''}`);
+  await world.pause(ms * random.between(0.9, 1.1));
+  if (isMachine) actor.stoodStill += ms;
+  world.wake(actor);
+  journal.note(`${actor.name} goes on`);
+};
+
+/** Killed, and started again a little later. */
+export const kill: Action = async (stage, random) => {
+  const { world, journal, replicas } = stage;
+  const running = replicas.filter(({ actor }) => actor.state !== 'dead');
+  if (running.length < 2) return;
+  const replica = random.pick(running);
+  replica.kill();
+  stage.kills += 1;
+  journal.note(`${replica.actor.name} is killed`);
+  await world.pause(random.between(500, 15_000));
+  await replica.start(otherSettings(random));
+};
+
+/** Stopped as an update does, and started with other settings. */
+export const restart: Action = async ({ world, journal, replicas }, random) => {
+  const replica = random.pick(replicas);
+  if (replica.actor.state !== 'running' || replicas.some(({ actor }) => actor.state === 'dead')) return;
+  journal.note(`${replica.actor.name} is stopped`);
+  const { actor } = replica;
+  await Promise.race([replica.stop(), world.pause(30_000)]);
+  if (replica.actor !== actor) return;
+  replica.kill();
+  await replica.start(otherSettings(random));
+};
+
+function otherSettings(random: Random): Record<string, string> {
+  return { HANDOFF_WHEN_CRM_IS_UNAVAILABLE: random.pick(['refuse', 'accept']) };
+}
+
+/** One store fails for one replica for a while. */
+export const cut: Action = async ({ world, replicas, journal }, random) => {
+  const replica = random.pick(replicas);
+  const store = random.weighted({ database: 3, cache: 2, secrets: 1 });
+  const way = replica.ways[store];
+  const kind = random.weighted({ cut: 2, lossy: 3, slow: 1 });
+  way.reach = {
+    isCut: kind === 'cut',
+    lostPercent: kind === 'lossy' ? 20 : 0,
+    slowMs: kind === 'slow' ? 800 : 2,
+  };
+  journal.note(`${replica.actor.name}: the ${store} is ${kind}`);
+  await world.pause(random.between(200, 8000));
+  way.reach = goodReach;
+};
+
+/** What lies between two processes. */
+export const disturb: Action = async ({ world, replicas, weather, journal }, random) => {
+  const replica = `replica ${random.whole(1, replicas.length)}`;
+  const way = random.pick([
+    `clients to ${replica}`,
+    `${replica} to org`,
+    `${replica} to partner`,
+    `${replica} to receiver`,
+  ]);
+  const fate = random.pick([{ isRefused: true }, { isHung: true }, { delayMs: random.between(50, 3000) }]);
+  weather.set(way, fate);
+  journal.note(`${way}: ${JSON.stringify(fate)}`);
+  await world.pause(random.between(200, 6000));
+  weather.delete(way);
+};
+
+export const moveClock: Action = ({ replicas, journal }, random) => {
+  const { actor } = random.pick(replicas) as Replica;
+  const ms = random.pick([-60_000, -2000, 500, 3000, 20_000]);
+  actor.wallOffset += ms;
+  journal.note(`the clock of ${actor.name} jumps by ${ms} ms`);
+};
+
+/** From now on what the intern hands off needs approval, or no more. */
+export const requireApproval: Action = async (stage, random) => {
+  const { client, credentials, journal } = stage;
+  const approval = random.chance(0.6);
+  const actions = ['read', 'write', 'delete'];
+  const permissions = ['quotes', 'bookings'].map((resource) => ({
+    resource,
+    actions,
+    ...(approval && { approval }),
+  }));
+  const path = `/v1/admin/consumers/${credentials.intern.id}`;
+  const answer = await client.send({
+    method: 'PATCH',
+    path,
+    as: 'boss',
+    body: JSON.stringify({ permissions }),
+  });
+  journal.note(`the intern ${approval ? 'needs approval' : 'needs none'}: ${answer?.status}`);
+};
+
+/** Somebody in the org deletes a record, or takes it out of the recycle bin. */
+export const editOrg: Action = async (stage, random) => {
+  const free = stage.auditor.records.free();
+  if (free.length === 0) return;
+  const known = random.pick(free);
+  const { id, creation, isDeleted } = known;
+  known.isBusy = true;
+  const move = isDeleted ? 'undelete' : 'delete';
+  const path = `records/${objectOf(creation.collection)}/${move}?External_Id__c=${id}`;
+  await stage.org.do('POST', path);
+  stage.journal.note(`in the org: ${move} ${id}`);
+  known.isDeleted = !isDeleted;
+  known.isBusy = false;
+};
+
+/** A trigger in the org throws over some names. */
+export const breakTrigger: Action = async ({ org, world, journal }, random) => {
+  const object = random.pick(['Quote__c', 'Booking__c']);
+  const effect = {
+    kind: 'recordError',
+    errorCode: 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY',
+    message: 'trigger: System.NullPointerException',
+  };
+  const { id } = await org.do<{ id: string }>('POST', 'faults', {
+    match: { object },
+    effect,
+    probability: 0.15,
+    seed: random.whole(1, 1e9),
+  });
+  journal.note(`a trigger of ${object} throws`);
+  await world.pause(random.between(500, 5000));
+  await org.do('DELETE', `faults/${id}`).catch(() => undefined);
+};
+
+export const revokeTokens: Action = async ({ org, journal }) => {
+  await org.do('POST', 'tokens/revoke');
+  journal.note('the org revokes all tokens');
+};
+
+export const failReceiver: Action = async ({ receiver, world, journal }, random) => {
+  receiver.failsPercent = random.pick([10, 50, 100]);
+  journal.note(`the receiver fails ${receiver.failsPercent} %`);
+  await world.pause(random.between(500, 8000));
+  receiver.failsPercent = 0;
+};
+
+/** All faults are over. */
+export async function heal(stage: Stage): Promise<void> {
+  const { world, replicas, weather, org, partner, receiver } = stage;
+  weather.clear();
+  receiver.failsPercent = 0;
+  await org.do('DELETE', 'faults');
+  await partner.do('DELETE', 'faults');
+  for (const replica of replicas) replica.heal();
+  while (replicas.some(({ actor }) => actor.state === 'dead')) await world.pause(500);
+}

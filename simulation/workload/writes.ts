@@ -1,0 +1,251 @@
+import { codeOf, type Write } from '../auditor/answers.ts';
+import type { Answer, Collection, Purpose, Request } from '../auditor/facts.ts';
+import type { Known } from '../auditor/records.ts';
+import type { ConsumerName, Stage } from '../stage.ts';
+import type { Random } from '../virtual/random.ts';
+
+/** What a client does by itself in one step. `random` is the step's own. */
+export type Action = (stage: Stage, random: Random) => Promise<void> | void;
+
+const slots = 22;
+const daysAhead = 25;
+const firstDay = Date.UTC(2027, 0, 6, 12);
+
+/** Tries of one client before it gives up for now. */
+const tries = 6;
+
+/** Sends a write until its answer is final, with pauses. Whether it is. */
+export async function carryOut(stage: Stage, write: Write, most = tries): Promise<Answer | undefined> {
+  const { client, world, auditor, journal } = stage;
+  for (let at = 0; at < most; at++) {
+    const answer = await client.send(write.request);
+    journal.note(
+      `${shortOf(write.request)}: ${answer === undefined ? 'no answer' : `${answer.status} ${briefOf(answer)}`}`,
+    );
+    auditor.answers.heard(write, answer);
+    if (write.final !== undefined) return write.final;
+    await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
+  }
+  return undefined;
+}
+
+function shortOf({ method, path, key, as, headers }: Request): string {
+  const prefer = headers?.['prefer'] === undefined ? '' : ' async';
+  return `${as} ${method} ${path}${prefer} [${key?.slice(0, 4)}]`;
+}
+
+function briefOf({ status, text, headers }: Answer): string {
+  if (status >= 400) return codeOf(text);
+  const replayed = headers['idempotent-replayed'] === 'true' ? ' (replayed)' : '';
+  return `${/"(?:external_)?id":"([0-9a-f-]{36})"/.exec(text)?.[1] ?? ''}${replayed}`;
+}
+
+function valuesOf(random: Random) {
+  return { name: `Hotel ${random.whole(1, 1_000_000)}`, source: `supplier ${random.whole(1, 99)}` };
+}
+
+async function create(
+  stage: Stage,
+  random: Random,
+  as: ConsumerName,
+  headers?: Record<string, string>,
+  isHandoff = true,
+) {
+  const collection: Collection = random.chance(0.5) ? 'quotes' : 'bookings';
+  const values = valuesOf(random);
+  const trip = random.uuid();
+  const about = { trip_id: trip, member_id: random.pick(stage.members) };
+  const record = { ...values, details: { night: random.whole(1, 9) } };
+  const type = collection.slice(0, -1);
+  const request: Request = {
+    method: 'POST',
+    as,
+    key: random.uuid(),
+    ...(headers && { headers }),
+    path: isHandoff ? '/api/v1/handoff' : `/v1/${collection}`,
+    body: JSON.stringify(isHandoff ? { type, ...about, result: record } : { ...about, ...record }),
+  };
+  const creation: Extract<Purpose, { kind: 'creation' }> = { kind: 'creation', collection, trip, values };
+  const write = stage.auditor.answers.begin(request, creation);
+  const known = stage.auditor.records.begin(write, creation);
+  learn(known, await carryOut(stage, write));
+}
+
+/** What a client knows after the last word about a creation. */
+export function learn(known: Known, final: Answer | undefined): void {
+  if (final === undefined) return;
+  const { id, external_id: handedOff } = JSON.parse(final.text || '{}') as {
+    id?: string;
+    external_id?: string;
+  };
+  if (final.status === 201 || final.status === 202) known.id = handedOff ?? id;
+  // Of an accepted one nobody knows yet whether it exists.
+  known.isBusy = final.status !== 201;
+}
+
+export const handOff: Action = (stage, random) =>
+  create(stage, random, random.pick(['desk', 'agent', 'intern'] as const));
+
+export const handOffLater: Action = (stage, random) =>
+  create(stage, random, random.pick(['desk', 'agent', 'intern'] as const), {
+    prefer: random.pick(['respond-async', 'respond-async, wait=2']),
+  });
+
+export const post: Action = (stage, random) =>
+  create(stage, random, random.pick(['desk', 'agent'] as const), undefined, false);
+
+/** Many at once, which share calls. */
+export const crowd: Action = async (stage, random) => {
+  const all = Array.from({ length: random.whole(4, 10) }, () => handOff(stage, random));
+  await Promise.all(all);
+};
+
+function pathOf({ creation, id }: Known): string {
+  return `/v1/${creation.collection}/${id}`;
+}
+
+export const change: Action = async (stage, random) => {
+  const known = pickFree(stage, random);
+  if (known === undefined) return;
+  known.isBusy = true;
+  const values = valuesOf(random);
+  const purpose: Purpose = { kind: 'change', record: known.id ?? '', values };
+  const request: Request = {
+    method: 'PATCH',
+    path: pathOf(known),
+    as: known.write.request.as,
+    key: random.uuid(),
+    body: JSON.stringify(values),
+  };
+  const write = stage.auditor.answers.begin(request, purpose);
+  changes.set(write, known);
+  settleChange(known, write, await carryOut(stage, write));
+};
+
+export const remove: Action = async (stage, random) => {
+  const known = pickFree(stage, random);
+  if (known === undefined) return;
+  known.isBusy = true;
+  const request: Request = {
+    method: 'DELETE',
+    path: pathOf(known),
+    as: known.write.request.as,
+    key: random.uuid(),
+  };
+  const write = stage.auditor.answers.begin(request, { kind: 'deletion', record: known.id ?? '' });
+  changes.set(write, known);
+  settleChange(known, write, await carryOut(stage, write));
+};
+
+/** The record that a change or a deletion is about. */
+export const changes = new WeakMap<Write, Known>();
+
+/** What is known of a record after the last word about a change or a deletion. */
+export function settleChange(known: Known, { purpose }: Write, final: Answer | undefined): void {
+  if (final === undefined) return;
+  if (final.status < 300 && purpose.kind === 'change') known.values = { ...known.values, ...purpose.values };
+  if (final.status === 204) known.isDeleted = true;
+  known.isBusy = false;
+}
+
+function pickFree({ auditor }: Stage, random: Random): Known | undefined {
+  const free = auditor.records.free().filter(({ write }) => write.request.as !== 'intern');
+  return free.length === 0 ? undefined : random.pick(free);
+}
+
+export const reserve: Action = async (stage, random) => {
+  const { auditor } = stage;
+  const trip = random.uuid();
+  // Each has a slot of its own, so that the partner's books say whose a table is.
+  const nth = auditor.reservations.known.length;
+  const startSec =
+    firstDay / 1000 + (nth % daysAhead) * 86_400 + (Math.floor(nth / daysAhead) % slots) * 1800;
+  const body = {
+    trip_id: trip,
+    member_id: random.pick(stage.members),
+    name: 'Casa Olivo',
+    dining: {
+      merchant_id: 'casa-olivo-7',
+      service_id: 'table',
+      start_at: new Date(startSec * 1000).toISOString(),
+      party_size: 2,
+      guest: { given_name: 'Inés', family_name: 'Marín', email: 'ines@example.com', phone: '+12025550143' },
+    },
+  };
+  const request: Request = {
+    method: 'POST',
+    path: '/v1/reservations',
+    as: 'desk',
+    key: random.uuid(),
+    body: JSON.stringify(body),
+  };
+  const write = auditor.answers.begin(request, { kind: 'reservation', trip, startSec });
+  const known = auditor.reservations.begin(write, trip, startSec);
+  const final = await carryOut(stage, write);
+  if (final?.status === 201) known.id = (JSON.parse(final.text) as { id: string }).id;
+  known.isBusy = final?.status !== 201;
+};
+
+export const cancelReservation: Action = async (stage, random) => {
+  const free = stage.auditor.reservations.known.filter(({ isBusy }) => !isBusy);
+  if (free.length === 0) return;
+  const known = random.pick(free);
+  known.isBusy = true;
+  const request: Request = {
+    method: 'DELETE',
+    path: `/v1/reservations/${known.id}`,
+    as: 'desk',
+    key: random.uuid(),
+  };
+  const write = stage.auditor.answers.begin(request, { kind: 'cancellation', trip: known.trip });
+  const final = await carryOut(stage, write);
+  if (final?.status === 204) known.isCancelled = true;
+};
+
+/** A client that has lost its memory sends a write again that it had sent before. */
+export const repeat: Action = async (stage, random) => {
+  const { writes } = stage.auditor.answers;
+  const done = writes.filter(({ final }) => final !== undefined);
+  if (done.length === 0) return;
+  const write = random.pick(done);
+  const answer = await stage.client.send(write.request);
+  stage.journal.note(`${shortOf(write.request)} again: ${answer?.status}`);
+  stage.auditor.answers.heard(write, answer);
+};
+
+export const read: Action = async (stage, random) => {
+  const free = stage.auditor.records.free();
+  if (free.length === 0) return;
+  const known = random.pick(free);
+  const headers = random.chance(0.5) ? { 'cache-control': 'max-age=30' } : undefined;
+  const list = `/v1/${known.creation.collection}?trip_id=${known.creation.trip}`;
+  const request: Request = {
+    method: 'GET',
+    path: random.chance(0.5) ? pathOf(known) : list,
+    as: known.write.request.as,
+    ...(headers && { headers }),
+  };
+  await stage.client.send(request);
+};
+
+/** Withdraws an accepted hand-off, or the boss decides about one. */
+export const decide: Action = async (stage, random) => {
+  const waiting = stage.auditor.records.known.filter(({ write }) => write.final?.status === 202);
+  if (waiting.length === 0) return;
+  const { id, write } = random.pick(waiting);
+  const path = `/v1/handoffs/${id}`;
+  const way = random.weighted({ approve: 4, reject: 2, withdraw: 2, retry: 1 });
+  const request: Request =
+    way === 'withdraw'
+      ? { method: 'DELETE', path, as: write.request.as }
+      : {
+          method: 'POST',
+          path: `${path}/${way}`,
+          as: 'boss',
+          ...(way === 'reject' && { body: JSON.stringify({ reason: 'too expensive' }) }),
+        };
+  const answer = await stage.client.send(request);
+  stage.journal.note(
+    `${request.as} ${request.method} ${request.path}: ${answer?.status} ${answer === undefined ? '' : codeOf(answer.text)}`,
+  );
+};
