@@ -3,6 +3,7 @@ import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } f
 import type { Database } from '../../src/platform/store/database.ts';
 import { createHistory, migrate } from '../../src/platform/store/migrate.ts';
 import type { World } from '../virtual/world.ts';
+import { PreparedStatements } from './prepared.ts';
 import type { Way } from './reach.ts';
 
 /** As in `postgres.ts`: how long the server waits for the next statement of a transaction, and for a lock. */
@@ -24,6 +25,7 @@ interface Waiter {
  */
 export class CommonDatabase {
   readonly #pglite: PGlite;
+  readonly #statements: PreparedStatements;
   /** Statements that put back the rows that migrations have made. */
   readonly #refill: string[] = [];
   #world: World | undefined;
@@ -32,6 +34,7 @@ export class CommonDatabase {
 
   private constructor(pglite: PGlite) {
     this.#pglite = pglite;
+    this.#statements = new PreparedStatements(pglite);
   }
 
   /** Made once for many runs: that takes seconds. */
@@ -49,7 +52,7 @@ export class CommonDatabase {
     this.#world = world;
     this.#holder = undefined;
     this.#waiting = [];
-    await this.#pglite.exec('rollback').catch(() => undefined);
+    this.#statements.execute('rollback', []);
     await this.#pglite.exec(`
       do $$ declare names text; begin
         select string_agg(format('%I', relname), ', ') into names from pg_class
@@ -76,7 +79,7 @@ export class CommonDatabase {
 
   /** Rows as the auditor sees them, past all replicas. */
   async query<Row>(text: string): Promise<Row[]> {
-    return (await this.#pglite.query<Row>(text)).rows;
+    return this.#statements.execute(text, []).rows as Row[];
   }
 
   close(): Promise<void> {
@@ -105,7 +108,7 @@ export class CommonDatabase {
       kind: 'postgres',
       sql: nothing,
       bulk: nothing,
-      execute: async (text, values) => this.#pglite.query(text, values),
+      execute: async (text, values = []) => this.#statements.execute(text, values),
       migrate: async (statements) => {
         // One migration for all runs and replicas.
         if (this.#world !== undefined) return;
@@ -141,7 +144,7 @@ export class CommonDatabase {
       end();
       if (transaction === undefined) return;
       transaction.isBroken = true;
-      void this.#pglite.exec('rollback');
+      this.#statements.execute('rollback', []);
     };
     const query = async (text: string, values: unknown[]) => {
       const isBegin = /^begin\b/i.test(text);
@@ -178,12 +181,8 @@ export class CommonDatabase {
 
   /** As `pg` answers, so far as Kysely looks. */
   async #run(text: string, values: unknown[]) {
-    if (values.length === 0 && /;\s*\S/.test(text)) {
-      const results = await this.#pglite.exec(text);
-      return { rows: results.flatMap(({ rows }) => rows), rowCount: 0, command: 'SELECT' };
-    }
-    const { rows, affectedRows = 0 } = await this.#pglite.query(text, values);
-    return { rows, rowCount: affectedRows, command: /^commit\b/i.test(text) ? 'COMMIT' : 'UPDATE' };
+    const { rows, affected } = this.#statements.execute(text, values);
+    return { rows, rowCount: affected, command: /^commit\b/i.test(text) ? 'COMMIT' : 'UPDATE' };
   }
 
   /** Throws as the server does for a lock that is held too long. */
