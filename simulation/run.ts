@@ -19,6 +19,13 @@ export interface Result {
 /** How long everything may take to come to rest, in milliseconds of virtual time. */
 const restMs = 400_000;
 
+/** What waits for hours, for a person say, is due at once. */
+const makeDue = [
+  `update deliveries set next_attempt_at = now() where status = 'pending' and next_attempt_at > now()`,
+  `update handoffs set due_at = now() where due_at > now() and status in ('accepted', 'cancelled', 'rejected')`,
+  `update reservations set next_attempt_at = now() where next_attempt_at > now() + interval '1 minute'`,
+];
+
 /** Plays the steps, lets everything come to rest, and has the auditor look at it. */
 export async function run(
   circumstances: Circumstances,
@@ -96,10 +103,7 @@ async function comeToRest(stage: Stage): Promise<void> {
   let left: string[] = [];
   do {
     await world.pause(5000);
-    await database.query(
-      `update deliveries set next_attempt_at = now() where status = 'pending' and next_attempt_at > now()`,
-    );
-    await database.query(`update handoffs set due_at = now() where due_at > now() and status = 'accepted'`);
+    for (const statement of makeDue) await database.query(statement);
     left = await findUnfinished(stage);
   } while (left.length > 0 && world.elapsed < until);
   // The reader of changes has seen the last of them by then, and its events are delivered.

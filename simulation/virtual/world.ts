@@ -116,7 +116,8 @@ export class World {
       if (event === undefined) throw new Error('the simulation stands still: nothing is due');
       if (this.count >= last) throw new Error(`the simulation doesn't end: ${mostEvents} events`);
       this.count += 1;
-      if (process.env['SIM_TRACE'] && this.count % 5000 === 0) process.stderr.write(`${this.count} ${this.elapsed}\n`);
+      if (process.env['SIM_TRACE'] && this.count % 5000 === 0)
+        process.stderr.write(`${this.count} ${this.elapsed}\n`);
       this.elapsed = Math.max(this.elapsed, event.at);
       event.run();
       await this.#settle();

@@ -8,7 +8,6 @@ import type { Action } from './writes.ts';
 const orgEffects = {
   loseAnswer: 5,
   lateAnswer: 2,
-  lateCommit: 2,
   latency: 2,
   hang: 2,
   reset: 2,

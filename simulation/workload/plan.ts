@@ -51,7 +51,7 @@ export function planSteps(seed: number, count: number): Step[] {
     number,
     name: random.weighted(weights),
     seed: random.whole(1, 2 ** 31),
-    afterMs: random.chance(0.02) ? random.between(3000, 20_000) : random.between(1, 250),
+    afterMs: random.chance(0.01) ? random.between(2000, 15_000) : random.between(1, 120),
   }));
 }
 
