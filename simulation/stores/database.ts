@@ -16,6 +16,13 @@ import type { Way } from './reach.ts';
 const idleInTransactionMs = 5000;
 const lockWaitMs = 2000;
 
+/** Room for everything, and nothing that would only matter after a crash. */
+const startParams = [
+  ...PGlite.defaultStartParams,
+  ...['shared_buffers=64MB', 'fsync=off', 'full_page_writes=off', 'synchronous_commit=off'].flatMap((one) => ['-c', one]),
+  ...['wal_level=minimal', 'max_wal_senders=0', 'jit=off'].flatMap((one) => ['-c', one]),
+];
+
 /** The files of a migrated database; other migrations or packages make others. */
 const template = join(tmpdir(), `handoff-simulation-${hashOfSchema()}-${process.getuid?.()}.tar`);
 
@@ -57,7 +64,6 @@ export class CommonDatabase {
 
   /** Made once for many runs: that takes seconds, and less where another process has left its files. */
   static async open(): Promise<CommonDatabase> {
-    const startParams = [...PGlite.defaultStartParams, '-c', 'shared_buffers=8MB'];
     const files = await readFile(template).catch(() => undefined);
     if (files !== undefined) {
       const loaded = new CommonDatabase(await PGlite.create({ startParams, loadDataDir: new Blob([files]) }));
