@@ -3,7 +3,7 @@ import { type Circumstances, createEmptyStage, type Stage, setStage } from './st
 import type { CommonDatabase } from './stores/database.ts';
 import { installWorld } from './virtual/globals.ts';
 import { Random } from './virtual/random.ts';
-import { heal } from './workload/faults.ts';
+import { heal, setTriggers } from './workload/faults.ts';
 import { actionOf, type Step } from './workload/plan.ts';
 import { carryOut, changes, learn, settleChange } from './workload/writes.ts';
 
@@ -23,6 +23,7 @@ const restMs = 400_000;
 const makeDue = [
   `update deliveries set next_attempt_at = now() where status = 'pending' and next_attempt_at > now()`,
   `update handoffs set due_at = now() where due_at > now() and status in ('accepted', 'cancelled', 'rejected')`,
+  `update change_reader set due_at = now(), not_before = now() where due_at > now() + interval '10 seconds'`,
   `update reservations set next_attempt_at = now() where next_attempt_at > now() + interval '1 minute'`,
 ];
 
@@ -58,6 +59,7 @@ async function play(
 ): Promise<readonly string[]> {
   const stage = await setStage(empty, circumstances, database);
   await makeEndpoints(stage);
+  await setTriggers(stage);
   await stage.client.do(async () => {
     const going: Promise<void>[] = [];
     for (const step of steps) {
@@ -68,9 +70,19 @@ async function play(
     stage.journal.note('all faults end');
     await heal(stage);
     await Promise.all(going);
+    if (stage.hasBudget) await liftBudget(stage);
     await comeToRest(stage);
   });
   return stage.auditor.violations;
+}
+
+/** With the budget of a bad day the rest would take hours. */
+async function liftBudget({ replicas, journal }: Stage): Promise<void> {
+  journal.note('the replicas restart with a larger budget');
+  for (const replica of replicas) {
+    await replica.stop();
+    await replica.start({ CRM_DAILY_CALL_BUDGET: '10000000' });
+  }
 }
 
 async function makeEndpoints({ client, receiver }: Stage): Promise<void> {

@@ -170,7 +170,7 @@ function environment(random: Random, hasBudget: boolean): Record<string, string>
     HANDOFF_WHEN_CRM_IS_UNAVAILABLE: random.pick(['refuse', 'accept']),
     MEMBER_CACHE_SECONDS: '300',
     ...(hasBudget && {
-      CRM_DAILY_CALL_BUDGET: '100000',
+      CRM_DAILY_CALL_BUDGET: random.pick(['10000', '40000']),
       CRM_MAX_WAIT_MS: random.pick(['500', '2000', '10000']),
     }),
   };

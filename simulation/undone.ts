@@ -1,6 +1,6 @@
-/** Fixes of faults that were found from outside, each as the change that takes it back. The simulation has to miss them. */
+/** Fixes of faults that were found once, each as the change that takes it back. The simulation has to notice. */
 export interface Undone {
-  /** Path of the module in `src`. */
+  /** Path of the module. */
   file: string;
   /** Stands in it once. */
   now: string;
@@ -9,4 +9,95 @@ export interface Undone {
   fault: string;
 }
 
-export const undone: Readonly<Record<string, Undone>> = {};
+export const undone: Readonly<Record<string, Undone>> = {
+  'suspended-handoff': {
+    file: 'src/features/handoff/deliver.ts',
+    now: 'const deadline = Math.min(call.deadline, handoff.deadline);',
+    before: 'const { deadline } = call;',
+    fault:
+      'A process that stood still delivers a hand-off that another has delivered, and that was deleted since.',
+  },
+  'suspended-reservation': {
+    file: 'src/features/reservations/reservations.ts',
+    now: 'const deadline = Math.min(call.deadline, plan.deadline);',
+    before: 'const { deadline } = call;',
+    fault: 'A process that stood still goes on with a reservation that another has finished.',
+  },
+  'lease-from-answer': {
+    file: 'src/platform/store/leases.ts',
+    now: `const deadline = now() + workMs;
+  return (await lease()).map((row) => ({ ...row, deadline }) as Row);`,
+    before: `const rows = await lease();
+  const deadline = now() + workMs;
+  return rows.map((row) => ({ ...row, deadline }) as Row);`,
+    fault: 'The deadline of work counts from when the answer with the lease is read.',
+  },
+  'poisoned-neighbour': {
+    file: 'src/crm/batching/execute.ts',
+    now: "return isOthers ? { outcome, again: 'parts' } : { outcome };",
+    before: 'return { outcome };',
+    fault: 'Writes are refused for the fault of another one in their call.',
+  },
+  'moved-id': {
+    file: 'src/features/events/record-diff.ts',
+    now: '(now.isDeleted || now.externalId !== before.externalId)',
+    before: 'now.isDeleted',
+    fault: 'A record whose External ID is changed in the org has no event of deletion.',
+  },
+  'repeat-after-approval': {
+    file: 'src/features/handoff/handoffs.ts',
+    now: `    const known = await this.#knownRecord(handoff, call);
+    if (known) return known;`,
+    before: '',
+    fault: 'A hand-off that was made waits for approval once its consumer needs it.',
+  },
+  'new-id-for-repeat': {
+    file: 'src/api/idempotency/claims-table.ts',
+    now: 'external_id = case when ${isContinued} then c.external_id else excluded.external_id end',
+    before: 'external_id = excluded.external_id',
+    fault: 'A repeat that goes on with an unfinished claim makes another record.',
+  },
+  'claim-without-lease': {
+    file: 'src/api/idempotency/claims-table.ts',
+    now: 'or (c.completed_at is null and ${lease.isOver} and c.fingerprint',
+    before: 'or (c.completed_at is null and c.fingerprint',
+    fault: 'A repeat takes the claim of a request that still runs.',
+  },
+  'late-forwarded-batch': {
+    file: 'src/crm/batching/forwarded-batches.ts',
+    now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
+    before: 'const isLate = false;',
+    fault: 'A process that stood still executes what its sender has given up.',
+  },
+  'free-calls': {
+    file: 'src/crm/budget/call-budget.ts',
+    now: `    if (this.#lease > 0) this.#lease -= 1;
+    else this.#unleased += 1;`,
+    before: '',
+    fault: 'Calls that are made although the budget is exhausted count for nothing.',
+  },
+  'visible-by-either': {
+    file: 'src/features/events/event-visibility.ts',
+    now: 'v.viewer = ${viewer} and ${isVisible(columns)})',
+    before: 'v.viewer = ${viewer} or ${isVisible(columns)})',
+    fault: 'Endpoints get events of records that their consumer may not see.',
+  },
+  'fence-not-raised': {
+    file: 'src/platform/store/leases.ts',
+    now: '${sql.ref(fence)} = ${current} + 1',
+    before: '${sql.ref(fence)} = ${current}',
+    fault: 'A replaced owner passes for the new one.',
+  },
+  'claim-forgotten': {
+    file: 'src/api/idempotency/ledger.ts',
+    now: 'const isUntouched = !hasWritten && row.entity_tag_before === null;',
+    before: 'const isUntouched = true;',
+    fault: 'The claim of a write whose outcome nobody knows is deleted, and a repeat makes another record.',
+  },
+  'deleted-made-again': {
+    file: 'src/crm/salesforce-records.ts',
+    now: 'const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);',
+    before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
+    fault: 'A record that was made and deleted is made again by a repeat.',
+  },
+};

@@ -63,3 +63,6 @@ export interface Ending {
   /** Metered calls: as the org counts them, as the ledger of usage does, and as the budget does (undefined: no budget). */
   calls: { counted: number; charged: number; budgeted: number | undefined };
 }
+
+/** How names begin over which a trigger in the org throws. */
+export const poison = 'Poison';

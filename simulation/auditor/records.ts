@@ -1,5 +1,13 @@
 import { titleOf, type Write } from './answers.ts';
-import type { Answer, Collection, Ending, Purpose, Row, Values } from './facts.ts';
+import {
+  type Answer,
+  type Collection,
+  type Ending,
+  type Purpose,
+  poison,
+  type Row,
+  type Values,
+} from './facts.ts';
 
 export type Creation = Extract<Purpose, { kind: 'creation' }>;
 
@@ -73,6 +81,8 @@ export class Records {
     if (wanted === 'made' && all === 0)
       return this.#violate(`${title} was ${final.status}, but no record was made`);
     if (wanted === 'none') {
+      if (!known.creation.values.name.startsWith(poison) && final.text.includes('crm_rejected'))
+        this.#violate(`${title} was refused, though the org had nothing against it: ${final.text}`);
       if (rows.live.length > 0)
         this.#violate(`${title} ended without a record, but ${idsOf(rows.live)} is live`);
       return;

@@ -19,7 +19,10 @@ const lockWaitMs = 2000;
 /** Room for everything, and nothing that would only matter after a crash. */
 const startParams = [
   ...PGlite.defaultStartParams,
-  ...['shared_buffers=64MB', 'fsync=off', 'full_page_writes=off', 'synchronous_commit=off'].flatMap((one) => ['-c', one]),
+  ...['shared_buffers=64MB', 'fsync=off', 'full_page_writes=off', 'synchronous_commit=off'].flatMap((one) => [
+    '-c',
+    one,
+  ]),
   ...['wal_level=minimal', 'max_wal_senders=0', 'jit=off'].flatMap((one) => ['-c', one]),
 ];
 
@@ -73,6 +76,7 @@ export class CommonDatabase {
     const made = new CommonDatabase(await PGlite.create({ startParams }));
     await migrate(made.#plain());
     await made.#noteFirstRows();
+    await made.#pglite.exec('checkpoint');
     const dump = await made.#pglite.dumpDataDir('none');
     await writeFile(`${template}.${process.pid}`, Buffer.from(await dump.arrayBuffer()));
     await rename(`${template}.${process.pid}`, template);

@@ -1,3 +1,4 @@
+import { poison } from '../auditor/facts.ts';
 import { objectOf } from '../auditor/records.ts';
 import type { Replica } from '../replica.ts';
 import type { Stage } from '../stage.ts';
@@ -170,23 +171,19 @@ export const editOrg: Action = async (stage, random) => {
   known.isBusy = false;
 };
 
-/** A trigger in the org throws over some names. */
-export const breakTrigger: Action = async ({ org, world, journal }, random) => {
-  const object = random.pick(['Quote__c', 'Booking__c']);
-  const effect = {
-    kind: 'recordError',
-    errorCode: 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY',
-    message: 'trigger: System.NullPointerException',
-  };
-  const { id } = await org.do<{ id: string }>('POST', 'faults', {
-    match: { object },
-    effect,
-    probability: 0.15,
-    seed: random.whole(1, 1e9),
-  });
-  journal.note(`a trigger of ${object} throws`);
-  await world.pause(random.between(500, 5000));
-  await org.do('DELETE', `faults/${id}`).catch(() => undefined);
+/** Somebody in the org gives a record another External ID. */
+export const moveId: Action = async (stage, random) => {
+  const free = stage.auditor.records.free().filter(({ isDeleted }) => !isDeleted);
+  if (free.length === 0) return;
+  const known = random.pick(free);
+  const { id, creation } = known;
+  known.isBusy = true;
+  const moved = random.uuid();
+  const path = `records/${objectOf(creation.collection)}?External_Id__c=${id}`;
+  await stage.org.do('PATCH', path, { External_Id__c: moved });
+  stage.journal.note(`in the org: ${id} becomes ${moved}`);
+  known.id = moved;
+  known.isBusy = false;
 };
 
 export const revokeTokens: Action = async ({ org, journal }) => {
@@ -200,6 +197,18 @@ export const failReceiver: Action = async ({ receiver, world, journal }, random)
   await world.pause(random.between(500, 8000));
   receiver.failsPercent = 0;
 };
+
+/** A trigger in the org throws over some names, from the beginning to the end. */
+export async function setTriggers({ org }: Stage): Promise<void> {
+  const triggers = ['Quote__c', 'Booking__c'].map((object) => ({
+    name: `Check${object}`,
+    object,
+    on: ['beforeInsert'],
+    when: { field: 'Name__c', contains: poison },
+    action: { kind: 'throw' },
+  }));
+  await org.do('PUT', 'automation', { triggers });
+}
 
 /** All faults are over. */
 export async function heal(stage: Stage): Promise<void> {

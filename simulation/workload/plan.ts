@@ -26,7 +26,7 @@ const weights = {
   moveClock: 1,
   requireApproval: 2,
   editOrg: 3,
-  breakTrigger: 2,
+  moveId: 1.5,
   revokeTokens: 0.5,
   failReceiver: 1.5,
 };

@@ -1,6 +1,13 @@
-import { codeOf, type Write } from '../auditor/answers.ts';
-import type { Answer, Collection, Purpose, Request } from '../auditor/facts.ts';
-import type { Known } from '../auditor/records.ts';
+import { codeOf, titleOf, type Write } from '../auditor/answers.ts';
+import {
+  type Answer,
+  type Collection,
+  type Purpose,
+  poison,
+  type Request,
+  type Row,
+} from '../auditor/facts.ts';
+import { idsOf, type Known, objectOf } from '../auditor/records.ts';
 import type { ConsumerName, Stage } from '../stage.ts';
 import type { Random } from '../virtual/random.ts';
 
@@ -23,10 +30,22 @@ export async function carryOut(stage: Stage, write: Write, most = tries): Promis
       `${shortOf(write.request)}: ${answer === undefined ? 'no answer' : `${answer.status} ${briefOf(answer)}`}`,
     );
     auditor.answers.heard(write, answer);
+    if (answer?.status === 202 && answer.text.includes('awaiting_approval')) await lookBehind(stage, write);
     if (write.final !== undefined) return write.final;
     await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
   }
   return undefined;
+}
+
+/** What waits for approval is not in the org. */
+async function lookBehind({ org, auditor }: Stage, { purpose, request }: Write): Promise<void> {
+  if (purpose.kind !== 'creation') return;
+  const rows = await org.do<Row[]>(
+    'GET',
+    `records/${objectOf(purpose.collection)}?Trip_Id__c=${purpose.trip}`,
+  );
+  if (rows.length > 0)
+    auditor.violations.push(`${titleOf({ request })} waits for approval, but ${idsOf(rows)} is live`);
 }
 
 function shortOf({ method, path, key, as, headers }: Request): string {
@@ -52,7 +71,10 @@ async function create(
   isHandoff = true,
 ) {
   const collection: Collection = random.chance(0.5) ? 'quotes' : 'bookings';
-  const values = valuesOf(random);
+  const { name, source } = valuesOf(random);
+  // Over such a name a trigger in the org throws.
+  const isPoisoned = random.chance(0.06);
+  const values = { name: isPoisoned ? `${poison} ${name}` : name, source };
   const trip = random.uuid();
   const about = { trip_id: trip, member_id: random.pick(stage.members) };
   const record = { ...values, details: { night: random.whole(1, 9) } };
