@@ -1,4 +1,4 @@
-import { Agent, request as send } from 'undici';
+import { Agent, type Dispatcher, request as send } from 'undici';
 import type { Answer, Request } from './auditor/facts.ts';
 import type { Replica } from './replica.ts';
 import type { Actor, World } from './virtual/world.ts';
@@ -86,10 +86,10 @@ export class Control {
 async function exchange(
   dispatcher: Agent,
   url: string,
-  options: { method: string; body: string | null; headers: Record<string, string> },
+  options: { method: Dispatcher.HttpMethod; body: string | null; headers: Record<string, string> },
 ): Promise<Answer | undefined> {
   try {
-    const { statusCode, headers, body } = await send(url, { dispatcher, ...options } as never);
+    const { statusCode, headers, body } = await send(url, { dispatcher, ...options });
     return { status: statusCode, headers, text: await body.text() };
   } catch {
     return undefined;

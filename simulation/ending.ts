@@ -24,7 +24,7 @@ export async function findUnfinished({ database }: Stage): Promise<string[]> {
 
 /** Looks at everything, when all is over. */
 export async function lookAround(stage: Stage, left: readonly string[]): Promise<Ending> {
-  const { org, partner, auditor, credentials } = stage;
+  const { org, partner, auditor } = stage;
   const rows = async (suffix: string) => {
     const all: [Collection, Row[]][] = [];
     for (const collection of collections)
@@ -53,7 +53,6 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
   const received = new Map(
     Array.from(stage.receiver.received, ([path, ids]) => [path.slice(1), ids] as const),
   );
-  void credentials;
   return {
     live,
     binned,

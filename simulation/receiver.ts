@@ -22,14 +22,14 @@ export async function startReceiver(world: World): Promise<Receiver> {
       const { random } = world;
       if (random.chance(receiver.failsPercent / 100)) {
         const way = random.whole(0, 2);
-        if (way === 0) return void request.socket.destroy();
-        if (way === 1) return void response.writeHead(500).end();
+        if (way === 0) request.socket.destroy();
+        else if (way === 1) response.writeHead(500).end();
         // It is taken, and nobody hears of it.
+        else ids.add(id);
+      } else {
         ids.add(id);
-        return;
+        response.writeHead(204).end();
       }
-      ids.add(id);
-      response.writeHead(204).end();
     });
   });
   server.listen(0, '127.0.0.1');

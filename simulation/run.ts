@@ -64,7 +64,7 @@ async function play(
     const going: Promise<void>[] = [];
     for (const step of steps) {
       await stage.world.pause(step.afterMs);
-      going.push(Promise.resolve(actionOf(step)(stage, new Random(step.seed))));
+      going.push(actionOf(step)(stage, new Random(step.seed)));
     }
     await stage.world.pause(1000);
     stage.journal.note('all faults end');

@@ -94,23 +94,9 @@ export async function setStage(
   const { world, journal } = empty;
   const secrets = new SharedSecrets();
   const random = world.random;
-  const [orgSide, partnerSide, receiverSide] = ['org', 'partner', 'receiver'].map(
-    (name) => new Actor(name, world),
-  );
   secrets.write('crm/dev/private-key', keys.privateKey, null);
   secrets.write('dining/dev/password', 'a password', null);
-  const org = await world.as(orgSide, () =>
-    startSalesforceSimulator({
-      clientId: 'simulation',
-      username: 'gateway@example.com',
-      publicKey: keys.publicKey,
-      seed: { members: 20 },
-    }),
-  );
-  const partner = await world.as(partnerSide, () =>
-    startDiningSimulator({ username: 'gateway', password: 'a password' }),
-  );
-  const receiver = await world.as(receiverSide, () => startReceiver(world));
+  const { org, partner, receiver } = await startOthers(world);
   const credentials = await createCredentials(world, secrets);
   const hasBudget = random.chance(0.3);
   const around = {
@@ -151,6 +137,26 @@ export async function setStage(
   };
   journal.note(`seed ${seed}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
   return stage;
+}
+
+/** What the service speaks to. */
+async function startOthers(world: World) {
+  const [orgSide, partnerSide, receiverSide] = ['org', 'partner', 'receiver'].map(
+    (name) => new Actor(name, world),
+  );
+  const org = await world.as(orgSide, () =>
+    startSalesforceSimulator({
+      clientId: 'simulation',
+      username: 'gateway@example.com',
+      publicKey: keys.publicKey,
+      seed: { members: 20 },
+    }),
+  );
+  const partner = await world.as(partnerSide, () =>
+    startDiningSimulator({ username: 'gateway', password: 'a password' }),
+  );
+  const receiver = await world.as(receiverSide, () => startReceiver(world));
+  return { org, partner, receiver };
 }
 
 /** Settings that differ from run to run. */

@@ -14,7 +14,7 @@ export function takeBack(name: string): void {
     load(url, context, next) {
       const loaded = next(url, context);
       if (!url.startsWith('file:') || relative(root, fileURLToPath(url)) !== fix.file) return loaded;
-      return { ...loaded, source: without(String(loaded.source), fix) };
+      return { ...loaded, source: without(textOf(loaded.source), fix) };
     },
   });
 }
@@ -23,4 +23,8 @@ export function takeBack(name: string): void {
 export function without(text: string, { file, now, before }: Undone): string {
   if (text.split(now).length !== 2) throw new Error(`${file} has not once: ${now}`);
   return text.replace(now, () => before);
+}
+
+function textOf(source: unknown): string {
+  return typeof source === 'string' ? source : Buffer.from(source as Uint8Array).toString('utf8');
 }

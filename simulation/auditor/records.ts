@@ -102,25 +102,30 @@ export class Records {
     const { name, source } = known.values;
     if (row['Name__c'] !== name || row['Source__c'] !== source)
       this.#violate(
-        `the record ${known.id} is ${row['Name__c']}, ${row['Source__c']}, not ${name}, ${source}`,
+        `the record ${known.id} is ${String(row['Name__c'])}, ${String(row['Source__c'])}, not ${name}, ${source}`,
       );
   }
 
   /** What a write should have left; undefined: nobody can say. */
-  #wanted(known: Known, final: Answer, ending: Ending): 'made' | 'none' | undefined {
+  #wanted({ write }: Known, final: Answer, { views }: Ending): 'made' | 'none' | undefined {
     if (final.status === 201) return 'made';
     if (final.status !== 202) return 'none';
     const { external_id: id } = JSON.parse(final.text) as { external_id: string };
-    const view = ending.views.get(`/v1/handoffs/${id}`);
-    const { status } = JSON.parse(view?.text ?? '{}') as { status?: string };
-    if (status === 'created') return 'made';
-    if (status === 'failed' || status === 'cancelled' || status === 'rejected') return 'none';
-    this.#violate(
-      `the hand-off ${id} of ${known.write.request.as} ends as ${status ?? view?.status ?? 'nothing'}`,
-    );
-    return undefined;
+    const view = views.get(`/v1/handoffs/${id}`)?.text ?? '{}';
+    const { status = 'nothing' } = JSON.parse(view) as { status?: string };
+    const left = leftBy[status];
+    if (left === undefined) this.#violate(`the hand-off ${id} of ${write.request.as} ends as ${status}`);
+    return left;
   }
 }
+
+/** What an accepted hand-off leaves, by its last status. */
+const leftBy: Readonly<Record<string, 'made' | 'none'>> = {
+  created: 'made',
+  failed: 'none',
+  cancelled: 'none',
+  rejected: 'none',
+};
 
 function byTrip(rows: readonly Row[] = []): Map<string, Row[]> {
   return Map.groupBy(rows, (row) => String(row['Trip_Id__c']));

@@ -1,5 +1,5 @@
 import { titleOf, type Write } from './answers.ts';
-import type { Ending, Table } from './facts.ts';
+import type { Ending } from './facts.ts';
 
 /** A reservation as the clients know it. */
 export interface KnownReservation {
@@ -11,6 +11,7 @@ export interface KnownReservation {
   isBusy: boolean;
 }
 
+const ends = new Set(['confirmed', 'cancelled', 'failed']);
 const standing = new Set(['CONFIRMED', 'PENDING_MERCHANT_CONFIRMATION']);
 
 /** Reservations: a table and a booking in the org, or neither. */
@@ -30,31 +31,35 @@ export class Reservations {
 
   check({ live, tables, views }: Ending): void {
     const bookings = Map.groupBy(live.get('bookings') ?? [], (row) => String(row['Trip_Id__c']));
-    const bySlot = Map.groupBy(
-      tables.filter(({ status }) => standing.has(status)),
-      (table) => table.start_sec,
-    );
+    const stand = tables.filter(({ status }) => standing.has(status));
+    const bySlot = Map.groupBy(stand, (table) => table.start_sec);
     for (const known of this.known) {
-      const { final } = known.write;
       const rows = bookings.get(known.trip) ?? [];
-      const own: Table[] = bySlot.get(known.startSec) ?? [];
-      bySlot.delete(known.startSec);
-      const title = titleOf(known.write);
-      if (final === undefined) continue;
-      const view = known.id === undefined ? undefined : views.get(`/v1/reservations/${known.id}`);
-      const shown = final.status === 201 ? statusOf(view?.text) : 'failed';
       const held = rows.filter((row) => row['Status__c'] !== 'cancelled').length;
-      const whole = shown === 'confirmed' ? 1 : 0;
-      if (shown !== 'confirmed' && shown !== 'cancelled' && shown !== 'failed')
-        this.#violate(`the reservation ${known.id} of ${title} ends as ${shown}`);
-      else if (own.length !== whole || held !== whole)
-        this.#violate(`${title} is ${shown}, with ${own.length} tables and ${held} bookings`);
-      if (known.isCancelled && shown === 'confirmed')
-        this.#violate(`the reservation ${known.id} was cancelled, but it is ${shown}`);
+      const booked = bySlot.get(known.startSec)?.length ?? 0;
+      bySlot.delete(known.startSec);
+      this.#checkOne(known, shownAs(known, views), { booked, held });
     }
     for (const [start, left] of bySlot)
       this.#violate(`nobody knows of ${left.length} tables at ${new Date(start * 1000).toISOString()}`);
   }
+
+  #checkOne(known: KnownReservation, shown: string | undefined, has: { booked: number; held: number }): void {
+    if (shown === undefined) return;
+    const title = titleOf(known.write);
+    if (!ends.has(shown)) return this.#violate(`the reservation ${known.id} of ${title} ends as ${shown}`);
+    const whole = shown === 'confirmed' ? 1 : 0;
+    if (has.booked !== whole || has.held !== whole)
+      this.#violate(`${title} is ${shown}, with ${has.booked} tables and ${has.held} bookings`);
+    if (known.isCancelled && shown === 'confirmed')
+      this.#violate(`the reservation ${known.id} was cancelled, but it is ${shown}`);
+  }
+}
+
+/** Its status in the API; undefined where the request that made it has no last word. */
+function shownAs({ id, write }: KnownReservation, views: Ending['views']): string | undefined {
+  if (write.final === undefined) return undefined;
+  return write.final.status === 201 ? statusOf(views.get(`/v1/reservations/${id}`)?.text) : 'failed';
 }
 
 function statusOf(text = '{}'): string {

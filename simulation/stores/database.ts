@@ -126,7 +126,7 @@ export class CommonDatabase {
     const sql = new Kysely<unknown>({ dialect: new PostgresDialect({ pool: this.#pool(way) }) });
     const execute = async (text: string, values: unknown[] = []) => {
       const client = await this.#pool(way).connect();
-      return (await client.query(text, values)) as { rows: unknown[] };
+      return client.query(text, values);
     };
     return {
       ...this.#plain(),
@@ -157,11 +157,7 @@ export class CommonDatabase {
   }
 
   #pool(way: Way): PostgresPool {
-    return {
-      options: {},
-      end: async () => {},
-      connect: async () => this.#connect(way),
-    } as unknown as PostgresPool;
+    return { options: {}, end: async () => {}, connect: async () => this.#connect(way) };
   }
 
   #connect(way: Way): PostgresPoolClient {

@@ -80,16 +80,16 @@ export class PreparedStatements {
   #textOf(value: unknown, type: number): string | null {
     if (value === null || value === undefined) return null;
     const serializer = this.#pglite.serializers[type];
-    return serializer ? serializer(value) : String(value);
+    return serializer ? serializer(value) : (value as string);
   }
 
   #send(parts: Uint8Array[]): Message[] {
     const found: Message[] = [];
-    let failure: unknown;
+    let failure: Error | undefined;
     const answer = this.#pglite.execProtocolRawSync(Buffer.concat(parts));
     new protocol.Parser().parse(answer, (message) => {
-      if (message.name === 'error') failure ??= message;
-      found.push(message as Message);
+      if (message instanceof Error) failure ??= message;
+      found.push(message);
     });
     if (failure !== undefined) throw failure;
     return found;

@@ -152,23 +152,14 @@ function createSubtle(real: typeof globalThis.crypto.subtle): typeof globalThis.
 
 type Replacement = [owner: object, names: Record<string, unknown>];
 
-/** Puts the world in place of what Node has of chance; returns what takes it away again. */
-export function installWorld(world: World, network: Network): () => void {
-  const virtual = createVirtual(world);
+function replacementsBy(
+  world: World,
+  network: Network,
+  virtual: ReturnType<typeof createVirtual>,
+): Replacement[] {
   const require = createRequire(createRequire(import.meta.url).resolve('undici'));
-  const replacements: Replacement[] = [
-    [
-      globalThis,
-      {
-        Date: createDate(virtual.wallMs),
-        setTimeout: virtual.setTimeout,
-        clearTimeout: virtual.clearTimeout,
-        setInterval: virtual.setInterval,
-        clearInterval: virtual.clearInterval,
-        setImmediate: virtual.setImmediate,
-        clearImmediate: virtual.clearImmediate,
-      },
-    ],
+  return [
+    [globalThis, timersBy(virtual)],
     [Math, { random: virtual.randomFraction }],
     [performance, { now: virtual.monotonicMs }],
     [AbortSignal, { timeout: virtual.timeoutSignal }],
@@ -214,9 +205,20 @@ export function installWorld(world: World, network: Network): () => void {
     [net.Server.prototype, { listen: network.listenMethod() }],
     [http.ServerResponse.prototype, { writeHead: datedHead(virtual.wallMs) }],
   ];
-  const restore = replacements.map(replace);
+}
+
+function timersBy(virtual: ReturnType<typeof createVirtual>) {
+  const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate } = virtual;
+  const Date = createDate(virtual.wallMs);
+  return { Date, setTimeout, clearTimeout, setInterval, clearInterval, setImmediate, clearImmediate };
+}
+
+/** Puts the world in place of what Node has of chance; returns what takes it away again. */
+export function installWorld(world: World, network: Network): () => void {
+  const virtual = createVirtual(world);
+  const restore = replacementsBy(world, network, virtual).map(replace);
   syncBuiltinESMExports();
-  const chance = replaceChance(virtual as unknown as Chance);
+  const chance = replaceChance(virtual);
   return () => {
     replaceChance(chance);
     for (const undo of restore) undo();

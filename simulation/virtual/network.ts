@@ -1,4 +1,4 @@
-import net from 'node:net';
+import type net from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Actor, World } from './world.ts';
 
@@ -141,12 +141,13 @@ export class Network {
 
   /** What takes the place of `net.Server.prototype.listen`. */
   listenMethod() {
-    const network = this;
+    const listen = (server: net.Server, port: number, callback: (() => void) | undefined) =>
+      this.#listen(server, port || this.#nextPort++, callback);
     return function (this: net.Server, ...given: unknown[]): net.Server {
       const [first] = given;
       const wanted = Number(typeof first === 'object' ? (first as net.ListenOptions).port : first);
       const callback = given.findLast((each) => typeof each === 'function') as (() => void) | undefined;
-      network.#listen(this, wanted || network.#nextPort++, callback);
+      listen(this, wanted, callback);
       return this;
     };
   }
@@ -180,7 +181,8 @@ export class Network {
     const { world } = this;
     const client = new VirtualSocket(this, world.actor);
     client.connecting = true;
-    const port = Number(options.port);
+    // Some libraries give it as a text.
+    const port = Number(`${options.port}`);
     const target = this.#ports.get(port);
     const fate = this.#fates(world.actor, target?.actor);
     client.fate = fate;
@@ -201,8 +203,8 @@ export class Network {
     const socket = new VirtualSocket(this, target.actor);
     Object.assign(socket, { fate, peer: client, localPort: port, remotePort: client.localPort, server });
     client.peer = socket;
-    (server as { _connections?: number })._connections =
-      ((server as { _connections?: number })._connections ?? 0) + 1;
+    const counted = server as { _connections?: number };
+    counted._connections = (counted._connections ?? 0) + 1;
     server.emit('connection', socket);
     answer(() => {
       client.connecting = false;

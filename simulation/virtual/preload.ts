@@ -64,10 +64,10 @@ function withCount<Options>(create: (options?: Options) => object) {
 }
 
 const replacements = {
-  gzip: withCallback(zlib.gzipSync as Packing),
-  gunzip: withCallback(zlib.gunzipSync as Packing),
-  deflate: withCallback(zlib.deflateSync as Packing),
-  inflate: withCallback(zlib.inflateSync as Packing),
+  gzip: withCallback(zlib.gzipSync),
+  gunzip: withCallback(zlib.gunzipSync),
+  deflate: withCallback(zlib.deflateSync),
+  inflate: withCallback(zlib.inflateSync),
   createGzip: withCount(zlib.createGzip),
   createGunzip: withCount(zlib.createGunzip),
 };

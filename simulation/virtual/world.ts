@@ -99,16 +99,11 @@ export class World {
   /** Lets the world go on until the work is done. Throws where nothing happens any more, and after `mostEvents`. */
   async run(work: Promise<unknown>, mostEvents = 5_000_000): Promise<void> {
     let isDone = false;
-    let failure: unknown;
-    work.then(
-      () => {
-        isDone = true;
-      },
-      (error: unknown) => {
-        failure = error;
-        isDone = true;
-      },
-    );
+    const end = work.finally(() => {
+      isDone = true;
+    });
+    // It is thrown below, once the world stands still.
+    end.catch(() => undefined);
     await this.#settle();
     const last = this.count + mostEvents;
     while (!isDone) {
@@ -116,13 +111,11 @@ export class World {
       if (event === undefined) throw new Error('the simulation stands still: nothing is due');
       if (this.count >= last) throw new Error(`the simulation doesn't end: ${mostEvents} events`);
       this.count += 1;
-      if (process.env['SIM_TRACE'] && this.count % 5000 === 0)
-        process.stderr.write(`${this.count} ${this.elapsed}\n`);
       this.elapsed = Math.max(this.elapsed, event.at);
       event.run();
       await this.#settle();
     }
-    if (failure !== undefined) throw failure;
+    await end;
   }
 
   #happen(run: () => void, actor: Actor | undefined, isTimer: boolean): void {

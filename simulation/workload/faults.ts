@@ -1,6 +1,5 @@
 import { poison } from '../auditor/facts.ts';
 import { objectOf } from '../auditor/records.ts';
-import type { Replica } from '../replica.ts';
 import type { Stage } from '../stage.ts';
 import { goodReach } from '../stores/reach.ts';
 import type { Random } from '../virtual/random.ts';
@@ -129,8 +128,8 @@ export const disturb: Action = async ({ world, replicas, weather, journal }, ran
   weather.delete(way);
 };
 
-export const moveClock: Action = ({ replicas, journal }, random) => {
-  const { actor } = random.pick(replicas) as Replica;
+export const moveClock: Action = async ({ replicas, journal }, random) => {
+  const { actor } = random.pick(replicas);
   const ms = random.pick([-60_000, -2000, 500, 3000, 20_000]);
   actor.wallOffset += ms;
   journal.note(`the clock of ${actor.name} jumps by ${ms} ms`);

@@ -12,7 +12,7 @@ import type { ConsumerName, Stage } from '../stage.ts';
 import type { Random } from '../virtual/random.ts';
 
 /** What a client does by itself in one step. `random` is the step's own. */
-export type Action = (stage: Stage, random: Random) => Promise<void> | void;
+export type Action = (stage: Stage, random: Random) => Promise<void>;
 
 const slots = 22;
 const daysAhead = 25;

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { describeFailure, simulateAll } from '../../simulation/main.ts';
+import { undone } from '../../simulation/undone.ts';
+import type { Report } from '../../simulation/worker.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+async function failuresOf(args: string[]): Promise<string[]> {
+  const failures: string[] = [];
+  await simulateAll(args, (report) => {
+    if (report.violations.length > 0) failures.push(describeFailure(report, args));
+    return true;
+  });
+  return failures;
+}
+
+describe('the simulation', () => {
+  test('finds nothing in a hundred short seeds', async () => {
+    assert.deepEqual(await failuresOf(['--seeds', '100', '--steps', '40', '--once']), []);
+  });
+
+  test('does the same twice', async () => {
+    assert.deepEqual(await failuresOf(['--seeds', '4', '--from', '1001', '--steps', '150']), []);
+  });
+
+  test('notices that a fix is taken back, and shows a person why', async () => {
+    const args = [
+      '--seeds',
+      '10',
+      '--steps',
+      '150',
+      '--once',
+      '--undo',
+      'visible-by-either',
+      '--workers',
+      '1',
+    ];
+    let failure: Report | undefined;
+    await simulateAll(args, (report) => {
+      if (report.violations.length > 0) failure = report;
+      return failure === undefined;
+    });
+    assert.ok(failure);
+    const text = describeFailure(failure, args);
+    assert.match(text, /the endpoint of agent got \d+ events that aren't its/);
+    assert.match(text, /npm run simulate -- --seed \d+ --steps 150 --replicas 3 --undo visible-by-either/);
+  });
+
+  test('knows where each fix that it takes back stands', () => {
+    for (const [name, { file, now }] of Object.entries(undone)) {
+      const times = readFileSync(join(root, file), 'utf8').split(now).length - 1;
+      assert.equal(times, 1, `simulation/undone.ts, ${name}: ${file} has ${times} times what is taken back`);
+    }
+  });
+});
