@@ -20,7 +20,7 @@ export function takeBack(name: string): void {
 }
 
 /** The text of a module without a fix. Throws where the fix does not stand in it once. */
-export function without(text: string, { file, now, before }: Undone): string {
+function without(text: string, { file, now, before }: Undone): string {
   if (text.split(now).length !== 2) throw new Error(`${file} has not once: ${now}`);
   return text.replace(now, () => before);
 }

@@ -157,7 +157,7 @@ function replacementsBy(
   network: Network,
   virtual: ReturnType<typeof createVirtual>,
 ): Replacement[] {
-  const require = createRequire(createRequire(import.meta.url).resolve('undici'));
+  const loadOfUndici = createRequire(createRequire(import.meta.url).resolve('undici'));
   return [
     [globalThis, timersBy(virtual)],
     [Math, { random: virtual.randomFraction }],
@@ -193,7 +193,7 @@ function replacementsBy(
     ],
     // One timer serves all its clients, and would stop with the replica that started it.
     [
-      require('./lib/util/timers.js') as object,
+      loadOfUndici('./lib/util/timers.js') as object,
       {
         setTimeout: virtual.setTimeout,
         clearTimeout: virtual.clearTimeout,

@@ -8,7 +8,7 @@ const seeds = process.env['SIMULATION_SEEDS'] ?? '2000';
 const from = String(10_000 + Math.floor(Date.now() / 86_400_000) * Number(seeds));
 
 test('the simulation finds nothing in thousands of seeds', async () => {
-  const args = ['--seeds', seeds, '--from', from];
+  const args = ['--seeds', seeds, '--from', from, '--steps', '150', '--once'];
   const failures: string[] = [];
   await simulateAll(args, (report) => {
     if (report.violations.length > 0) failures.push(describeFailure(report, args));
@@ -20,7 +20,7 @@ test('the simulation finds nothing in thousands of seeds', async () => {
 describe('within 300 seeds the simulation notices that', () => {
   for (const [name, { fault }] of Object.entries(undone)) {
     test(`${name} is taken back: ${fault}`, async (context) => {
-      const args = ['--seeds', '300', '--once', '--undo', name];
+      const args = ['--seeds', '300', '--steps', '400', '--once', '--undo', name];
       let found: number | undefined;
       await simulateAll(args, ({ seed, violations }) => {
         if (violations.length > 0) found ??= seed;
