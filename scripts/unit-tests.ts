@@ -5,7 +5,8 @@ const root = join(import.meta.dirname, '..');
 const tests = join(root, 'test');
 
 /** What starts a program, the service, a simulator, a browser or a database. */
-const starts = /'node:child_process'|\/app\.ts'|\/store\/pglite\.ts'|\/simulators\/|\/simulation\/main\.ts'|'playwright-core'/;
+const starts =
+  /'node:child_process'|\/app\.ts'|\/store\/pglite\.ts'|\/simulators\/|\/simulation\/main\.ts'|'playwright-core'/;
 /** The architecture holds such names in texts, and starts nothing. */
 const others = ['test/architecture/architecture.test.ts'];
 

@@ -25,6 +25,8 @@ const { shorten } = await import('./shorten.ts');
 const { planSteps } = await import('./workload/plan.ts');
 
 const database = await CommonDatabase.open();
+// Some modules are loaded when they are first needed, which no virtual time waits for.
+await run({ seed: 0, replicas: 1 }, planSteps(0, 30), database);
 
 async function simulate(seed: number): Promise<Report> {
   const circumstances = { seed, replicas: options.replicas };
