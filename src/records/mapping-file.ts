@@ -40,8 +40,8 @@ type Found = { path: Path; message: string };
 
 /** What to say in place of the parser's own words. */
 const ownWords: Partial<Record<ErrorCode, string>> = {
-  NON_STRING_KEY: 'a name must be a text',
-  RESOURCE_EXHAUSTION: 'has too many levels',
+  NON_STRING_KEY: 'a name must be text, not an object or a list',
+  RESOURCE_EXHAUSTION: 'this is nested too deeply',
 };
 
 /** Reads and checks a mapping file: YAML 1.2, the schema, names, and that no two things are in one field of the CRM. */
@@ -122,7 +122,7 @@ function repeatedNames({ items }: YAMLMap): { offset: number; message: string }[
       known.add(name);
       return [];
     }
-    return [{ offset: startOf(key) ?? 0, message: `${name} is here twice` }];
+    return [{ offset: startOf(key) ?? 0, message: `${name} is defined twice` }];
   });
 }
 

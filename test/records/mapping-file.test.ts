@@ -193,8 +193,10 @@ resources:
 
   it('is refused for its syntax, where that is wrong', () => {
     assert.match(faultsOf('version: 1\nresources:\n  quote: [').join('\n'), /^3:\d+ /);
-    assert.deepEqual(faultsOf('version: 1\nversion: 1'), ['2:1 version is here twice']);
-    assert.deepEqual(faultsOf('version: 1\n? [quote]\n: {}'), ['2:3 a name must be a text']);
+    assert.deepEqual(faultsOf('version: 1\nversion: 1'), ['2:1 version is defined twice']);
+    assert.deepEqual(faultsOf('version: 1\n? [quote]\n: {}'), [
+      '2:3 a name must be text, not an object or a list',
+    ]);
     assert.deepEqual(faultsOf('version: 1\nresources: *there'), [
       '2:12 there is no anchor &there before this',
     ]);

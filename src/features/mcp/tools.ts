@@ -105,7 +105,7 @@ const writing = {
     minLength: 1,
     maxLength: 255,
     description:
-      'The person for whom you act, for example their e-mail address. It is recorded, unless your host says itself who it is.',
+      'The person you act for, for example their e-mail address. It is recorded, unless your host already names the person.',
   },
 };
 

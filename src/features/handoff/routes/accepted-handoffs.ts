@@ -130,8 +130,8 @@ function readRoute(handoffs: Handoffs): Route {
     tool: {
       name: 'get_hand_off',
       description:
-        'See how far one hand-off is that was stored, who decided on it, and all that is to be written while it waits for ' +
-        'approval. Costs no CRM call.',
+        'See how far a stored hand-off is, who decided on it, and, while it is waiting for approval, everything that would be ' +
+        'written. Costs no CRM call.',
     },
     request: { params },
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },

@@ -39,8 +39,8 @@ function approveRoute(handoffs: Handoffs): Route {
     tool: {
       name: 'approve_hand_off',
       description:
-        'Decide for a hand-off of another consumer that waits for approval: it is then written into the CRM. Only when a person ' +
-        'with that right has said so; read it with get_hand_off first. Cannot be undone. Costs one CRM call.',
+        'Approve a hand-off of another consumer that is waiting for approval. It is then written to the CRM. Do this only when a ' +
+        "person who may approve it has said so, and read it with get_hand_off first. Can't be undone. Costs one CRM call.",
       isDestructive: true,
       decides: true,
     },
@@ -89,8 +89,8 @@ function rejectRoute(handoffs: Handoffs): Route {
     tool: {
       name: 'reject_hand_off',
       description:
-        'Decide against a hand-off of another consumer that waits for approval, with the reason for its maker. It is never ' +
-        'written. Cannot be undone. Costs no CRM call.',
+        'Reject a hand-off of another consumer that is waiting for approval, and tell its maker why. It is never written. ' +
+        "Can't be undone. Costs no CRM call.",
       isDestructive: true,
       decides: true,
     },
