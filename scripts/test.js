@@ -19,7 +19,7 @@ const allChecks = [
 const quickChecks = ['check:unit-tests', 'check:lint', 'check:types'];
 
 /** After `npm test`, all that takes long: one after the other, since each needs the whole machine. */
-const nightlySteps = ['check:tests:nightly', 'test:soak', 'check:mutants'];
+const nightlySteps = ['check:tests:nightly', 'simulate:nightly', 'test:soak', 'check:mutants'];
 
 const isQuick = process.argv.includes('--quick');
 const isNightly = process.argv.includes('--nightly');
