@@ -71,7 +71,7 @@ function valuesOf(schema: TSchema): string {
   if (type === 'integer') return `whole number${rangeOf(schema)}`;
   if (type === 'number') return `number${rangeOf(schema)}`;
   if (type === 'boolean') return '`true` or `false`';
-  if (type === 'array') return 'list of texts; in the variable separated by commas';
+  if (type === 'array') return description ?? 'list of texts; in the variable separated by commas';
   return description ?? 'text';
 }
 

@@ -749,6 +749,32 @@ export interface MemberWebhook {
   };
 }
 
+/** A restaurant of the dining partner. */
+export interface Merchant {
+  /** The restaurant, as the partner calls it. */
+  merchant_id: string;
+  /** What people call it. */
+  name: string;
+  /** IANA name of its time zone. */
+  time_zone: string;
+  /** What is booked there. */
+  services: ({
+    /** What is booked there, as the partner calls it. */
+    service_id: string;
+    /** What people call it. */
+    name: string;
+  })[];
+}
+
+/** A page of restaurants. */
+export interface MerchantPage {
+  data: Merchant[];
+  /** Cursor of the next page; null on the last. */
+  next_cursor: string | null;
+  /** Whether there is a next page. */
+  has_more: boolean;
+}
+
 export interface NewBooking {
   /** The trip it belongs to. */
   trip_id: string;
@@ -1425,6 +1451,16 @@ export interface ListBookingsQuery {
   consumer_id?: string | undefined;
   /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
+}
+
+/** List restaurants: what can be asked for. */
+export interface ListMerchantsQuery {
+  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  limit?: number | undefined;
+  /** `next_cursor` of the page before. */
+  cursor?: string | undefined;
+  /** Part of the name or id of the restaurant, or of one of its services, in any case of letters. */
+  q?: string | undefined;
 }
 
 /** List reservations: what can be asked for. */

@@ -6,6 +6,7 @@ import type { FaultInput } from './control/fault-input.ts';
 import { createPipeline } from './http/pipeline.ts';
 import { createHttpServer } from './http/server.ts';
 import { openBooks } from './restaurant/books.ts';
+import { merchant } from './restaurant/calendar.ts';
 import { createRestaurant } from './restaurant/restaurant.ts';
 import { initialSettings } from './restaurant/settings.ts';
 
@@ -24,6 +25,8 @@ export interface DiningSimulatorOptions {
 export interface DiningSimulator {
   url: string;
   port: number;
+  /** Its restaurants, in the words of the service. */
+  merchants: readonly object[];
   close(): Promise<void>;
 }
 
@@ -52,6 +55,7 @@ export async function startDiningSimulator(options: DiningSimulatorOptions): Pro
   });
   return {
     ...listening,
+    merchants: [merchant.description],
     close: async () => {
       closing.abort();
       await closeServer(server);

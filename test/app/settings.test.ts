@@ -180,6 +180,27 @@ describe('settings', () => {
     }
   });
 
+  test('takes restaurants, from the variable as JSON', () => {
+    const nori = {
+      merchant_id: 'nori-2',
+      name: 'Nori',
+      time_zone: 'Europe/London',
+      services: [{ service_id: 'counter', name: 'Counter' }],
+    };
+    const read = loadSettings({ DINING_MERCHANTS: JSON.stringify([nori]) }, empty).dining.merchants;
+    assert.deepEqual(read, [nori]);
+    const wrong: [string, RegExp][] = [
+      ['nori-2', /is not a list of restaurants/],
+      [JSON.stringify([{ ...nori, services: [] }]), /is not a list of restaurants/],
+      [JSON.stringify([{ ...nori, time_zone: 'Europe/Nowhere' }]), /"Europe\/Nowhere" is no time zone/],
+      [JSON.stringify([nori, nori]), /"nori-2" is there twice/],
+    ];
+    for (const [text, expected] of wrong) {
+      const [fault = ''] = faultsOf({ DINING_MERCHANTS: text });
+      assert.match(fault, expected);
+    }
+  });
+
   test('a dining partner is set as a whole, and is not needed', () => {
     assert.equal(loadSettings({}, empty).dining.baseUrl, undefined);
     assert.equal(loadSettings({}, empty).dining.passwordSecret, 'dining/dev/password');
@@ -190,6 +211,7 @@ describe('settings', () => {
       username: 'gateway',
       passwordSecret: 'dining/prod/password',
       timeZones: ['casa-olivo-7=Europe/Madrid'],
+      merchants: [],
     });
     for (const [key, missing] of [
       ['DINING_BASE_URL', ['dining.username']],

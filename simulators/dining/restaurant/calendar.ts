@@ -6,7 +6,16 @@ const LAST_START_MINUTE = 23 * 60;
 const GRID_MINUTES = 30;
 const LONGEST_SEC = 8 * 3600;
 
-export const merchant = { id: 'casa-olivo-7', services: ['table'] } as const;
+export const merchant = {
+  id: 'casa-olivo-7',
+  services: ['table'],
+  description: {
+    merchant_id: 'casa-olivo-7',
+    name: 'Casa Olivo',
+    time_zone: 'Europe/Madrid',
+    services: [{ service_id: 'table', name: 'Table' }],
+  },
+} as const;
 
 /** A table for so many guests and so long. */
 export interface Slot {

@@ -103,6 +103,9 @@ async function startSimulators(settings: Settings, log: Log, opened: AsyncDispos
 function variablesFor(simulated: Readonly<Record<string, Simulated>>): NodeJS.ProcessEnv {
   const settings = Object.values(simulated).flatMap((one) => Object.entries(one.settings));
   return Object.fromEntries(
-    settings.map(([key, value]): [string, string] => [settingsTable[key]?.env ?? '', value]),
+    settings.map(([key, value]): [string, string] => [
+      settingsTable[key]?.env ?? '',
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
   );
 }

@@ -1,6 +1,8 @@
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { TableConnector, TableSlot } from './connectors/connector.ts';
+import { whyNotOffered } from './merchants.ts';
 
 export interface TableAvailability {
   available: boolean;
@@ -16,6 +18,8 @@ const steps = 3;
 
 export function createAvailability(dining: TableConnector): Availability {
   return async (slot, call) => {
+    const why = whyNotOffered(dining.merchants(call), slot);
+    if (why !== undefined) throw new Problem('not_found', why);
     const [available = false] = await dining.areFree([slot], call);
     if (available) return { available, alternatives: [] };
     const others = neighbours(slot.startAt, wallMs()).map((startAt) => ({ ...slot, startAt }));

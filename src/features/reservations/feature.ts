@@ -72,7 +72,7 @@ function start(core: ReservationsCore): Started<ReservationParts> {
       reservations: made,
       records,
       resources: core.resources,
-      timeZones: readTimeZones(dining.timeZones),
+      timeZones: readTimeZones(dining),
     },
     health: healthOf(connectors),
     jobs: [

@@ -10,6 +10,7 @@ import { booking } from '../../records/quotes-and-bookings.ts';
 import { type Availability, createAvailability } from './availability.ts';
 import type { TableConnector } from './connectors/connector.ts';
 import { createDriver, type DriverOptions } from './driver.ts';
+import { type Merchant, requireOffered } from './merchants.ts';
 import type { Plan, ReservationOrder } from './plan.ts';
 import { type PlanQuery, PlansTable, type RequestOutcome, type TakenPlan } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
@@ -33,6 +34,8 @@ export interface Reservations {
   list(query: PlanQuery, call: Call): Promise<ReservationView[]>;
   /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
   availability: Availability;
+  /** The restaurants that are known; none where nobody has said which there are. */
+  merchants(call: Call): readonly Merchant[];
   /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
   holds(bookingId: string, call: Call): Promise<boolean>;
   /**
@@ -73,10 +76,8 @@ export function createReservations(options: ReservationsOptions): Reservations {
     answer: (plan, outcome) => answerTo(answers, plan, outcome),
   });
 
-  /**
-   * Whether the caller may see the plan was checked when it was found: from then on the service itself works on it, in
-   * the name of the consumer that made it. Every step ends with the lease.
-   */
+  // Whether the caller may see the plan was checked when it was found: from then on the service itself works on it, in the
+  // name of the consumer that made it. Every step ends with the lease.
   const drive = (plan: TakenPlan, call: Call, started: { fresh?: boolean } = {}) => {
     const deadline = Math.min(call.deadline, plan.deadline);
     return withChanges(call, { visible: everything, ...nobody, ...plan.creator, deadline }, (own) =>
@@ -97,6 +98,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
   return {
     partner: dining.name,
     async create({ order, details }, claim, call) {
+      if (!claim.continued) requireOffered(dining.merchants(call), order.table);
       const begun = await plans.begin({
         id: claim.externalId,
         order,
@@ -119,15 +121,19 @@ export function createReservations(options: ReservationsOptions): Reservations {
       if (!plan || plan.state === 'refused') return undefined;
       return viewOfReservation(plan, await readParts(options, plan, call));
     },
-    list: async (query, call) =>
-      (await plans.list(query, visibleTo(call))).map((plan) => viewOfReservation(plan, knownParts(plan))),
+    list: async (query, call) => (await plans.list(query, visibleTo(call))).map(viewAsKnown),
     availability: createAvailability(dining),
+    merchants: (call) => dining.merchants(call),
     holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
     async takeDue() {
       const plan = await plans.takeDue();
       return plan && (() => driveOn(plan));
     },
   };
+}
+
+function viewAsKnown(plan: Plan): ReservationView {
+  return viewOfReservation(plan, knownParts(plan));
 }
 
 /** For a plan of an older program, which did not note who made it. */
@@ -166,7 +172,7 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
 
 /** What a keyed request gets when its plan ends so. */
 function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
-  if (outcome === 'made') return answers.made(viewOfReservation(plan, knownParts(plan)));
+  if (outcome === 'made') return answers.made(viewAsKnown(plan));
   if (outcome === 'cancelled') return answers.cancelled();
   return answers.refused(problemOfRefusal(plan, outcome), plan.request?.requestId ?? '');
 }

@@ -2,6 +2,12 @@ import { Type } from 'typebox';
 import { checkConnection, checkEncrypted } from '../../platform/settings/rules.ts';
 import { httpUrl, secretName, setting, text, withoutLastSlash } from '../../platform/settings/setting.ts';
 import type { Complete, Read, SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+import { type Merchant, merchantSchema } from './merchants.ts';
+
+const merchants = Type.Array(merchantSchema, {
+  maxItems: 1000,
+  description: 'a list of restaurants, in the variable as JSON: see dining-partner.md',
+});
 
 export const reservationsSettings = {
   'dining.baseUrl': setting(
@@ -24,6 +30,13 @@ export const reservationsSettings = {
     ({ production }) => (production ? [] : ['casa-olivo-7=Europe/Madrid']),
     'Time zones of restaurants, each as `<merchant_id>=<IANA name>` (comma separated), for people who look at a reservation; ' +
       'outside production that of the simulated restaurant when not set.',
+  ),
+  'dining.merchants': setting(
+    'DINING_MERCHANTS',
+    merchants,
+    [] as Merchant[],
+    'Restaurants of the dining partner, each `{merchant_id, name, time_zone, services: [{service_id, name}]}`, for callers who look ' +
+      'for one. Where it is set, others are refused. See dining-partner.md.',
   ),
   reservationRetentionDays: setting(
     'RESERVATION_RETENTION_DAYS',
@@ -49,17 +62,21 @@ export const reservationsPart: SettingsPart = {
     ...checkConnection(read, diningKeys),
     ...checkEncrypted(read, 'dining.baseUrl'),
     ...checkTimeZones(read),
+    ...checkMerchants(read),
   ],
 };
 
 /** Time zones by merchant id. */
-export function readTimeZones(pairs: readonly string[]): ReadonlyMap<string, string> {
-  return new Map(
-    pairs.map((pair) => {
-      const at = pair.lastIndexOf('=');
-      return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
-    }),
-  );
+export function readTimeZones({
+  timeZones,
+  merchants: known,
+}: Pick<ReservationsSettings['dining'], 'timeZones' | 'merchants'>): ReadonlyMap<string, string> {
+  const set = timeZones.map((pair): [string, string] => {
+    const at = pair.lastIndexOf('=');
+    return [pair.slice(0, at).trim(), pair.slice(at + 1).trim()];
+  });
+  const usual = known.map(({ merchant_id, time_zone }): [string, string] => [merchant_id, time_zone]);
+  return new Map([...usual, ...set]);
 }
 
 function checkTimeZones({ raw, named }: Read): string[] {
@@ -69,6 +86,19 @@ function checkTimeZones({ raw, named }: Read): string[] {
     .map(
       (pair) => `${named('dining.timeZones')}: ${JSON.stringify(pair)} is no merchant id, = and time zone`,
     );
+}
+
+function checkMerchants({ raw, named }: Read): string[] {
+  const given = (raw['dining.merchants'] ?? []) as Merchant[];
+  const where = named('dining.merchants');
+  const zones = given
+    .filter(({ time_zone }) => !isTimeZone(time_zone))
+    .map(({ time_zone }) => `${where}: ${JSON.stringify(time_zone)} is no time zone`);
+  const ids = given.map(({ merchant_id }) => merchant_id);
+  const twice = ids
+    .filter((id, index) => ids.indexOf(id) !== index)
+    .map((id) => `${where}: ${JSON.stringify(id)} is there twice`);
+  return [...zones, ...twice];
 }
 
 function isTimeZone(name: string): boolean {

@@ -20,7 +20,11 @@ export const partnerSimulator: Simulator = {
     const partner = await startDiningSimulator({ username, password, dataFile });
     opened.defer(() => partner.close());
     return {
-      settings: { 'dining.baseUrl': partner.url, 'dining.username': username },
+      settings: {
+        'dining.baseUrl': partner.url,
+        'dining.username': username,
+        'dining.merchants': dining.merchants.length > 0 ? dining.merchants : partner.merchants,
+      },
       url: partner.url,
     };
   },

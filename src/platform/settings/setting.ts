@@ -3,7 +3,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 /** One row of the table: everything that is known of a setting stands here and nowhere else. */
 export interface Setting<
   S extends TSchema = TSchema,
-  D = string | number | boolean | readonly string[] | undefined,
+  D = string | number | boolean | readonly string[] | readonly object[] | undefined,
 > {
   /** Environment variable that overrides the configuration file. */
   env: string;

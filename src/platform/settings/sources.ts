@@ -123,11 +123,21 @@ function suggest(table: SettingsTable, unknown: string): string {
 
 function parseVariable(text: string, schema: TSchema): unknown {
   const type = typeOf(schema);
-  if (type === 'array') return text.split(',').map((item) => item.trim());
+  if (type === 'array') return parseList(text, schema);
   if (type === 'boolean') return text === 'true' || (text === 'false' ? false : text);
   if (type !== 'number' && type !== 'integer') return text;
   const number = Number(text);
   return text.trim() === '' || Number.isNaN(number) ? text : number;
+}
+
+/** Objects come as JSON; what is none stays text, which the schema refuses. */
+function parseList(text: string, { items }: { items?: TSchema }): unknown {
+  if (typeOf(items ?? {}) !== 'object') return text.split(',').map((item) => item.trim());
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 /** Of a choice that of its first one: a number may have a word beside it. */

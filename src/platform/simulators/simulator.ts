@@ -5,7 +5,7 @@ import type { Settings } from '../settings/table.ts';
 export interface Simulated {
   url: string;
   /** The settings that lead to it, by key. */
-  settings: Readonly<Record<string, string>>;
+  settings: Readonly<Record<string, unknown>>;
 }
 
 /** Simulates a system where none is configured. */

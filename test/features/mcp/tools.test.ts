@@ -98,8 +98,12 @@ describe('each tool is its route', () => {
   /** Something that the route takes as far as it is a matter of form: of a record that there is not. */
   const formed = ({ path, request }: Route): Sent => {
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name, randomUUID()]);
+    const { trip_id, member_id, ...item } = offerFor(gateway.org.memberId);
+    const trip = { trip_id, member_id, items: [item] };
     const bodies: Record<string, object> = {
       '/api/v1/handoff': offerFor(gateway.org.memberId),
+      '/api/v1/handoffs': trip,
+      '/api/v1/handoffs/check': trip,
       '/v1/handoffs/:externalId/reject': { reason: 'too dear' },
       '/v1/quotes/:id': { name: 'x' },
       '/v1/bookings/:id': { name: 'x' },
@@ -126,7 +130,7 @@ describe('each tool is its route', () => {
     },
   });
 
-  test('there are eighteen', () => assert.equal(tools.length, 18));
+  test('there are twenty-one', () => assert.equal(tools.length, 21));
 
   for (const route of tools) {
     const { tool, method, path, permission } = route;

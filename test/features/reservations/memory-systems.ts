@@ -107,6 +107,7 @@ export class MemorySystems {
 
   readonly dining: TableConnector = {
     name: 'dining',
+    merchants: () => [],
     areFree: async (slots) => slots.map(() => true),
     create: (_order, { token, repeated }, call) => {
       const refusal = new Problem('partner_rejected', 'The slot is gone.', {

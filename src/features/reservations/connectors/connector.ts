@@ -1,6 +1,7 @@
 import type { Call } from '../../../platform/base/call.ts';
 import type { ConnectionState } from '../../../platform/observability/health.ts';
 import type { FieldValues } from '../../../records/records.ts';
+import type { Merchant } from '../merchants.ts';
 
 /**
  * One of the systems that a unified resource spans: its part of the resource can be created, read and cancelled there.
@@ -74,6 +75,8 @@ export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
 
 /** A connector whose parts are tables. */
 export interface TableConnector extends Connector<TableOrder> {
+  /** The restaurants that are known to the caller; none where nobody has said which there are. */
+  merchants(call: Call): readonly Merchant[];
   /**
    * Whether a table is free, for each of these slots of one merchant. What the partner never offers is not. Throws
    * `Problem` where the partner does not say.

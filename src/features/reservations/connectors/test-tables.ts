@@ -6,10 +6,17 @@ import { adapterFor } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Database } from '../../../platform/store/database.ts';
 import { orUnavailable } from '../../../platform/store/failures.ts';
+import { whyNotOffered } from '../merchants.ts';
 import type { TableConnector, TableSlot } from './connector.ts';
 
 /** Where tables are to be had, and the last starts of a day in UTC: each half hour from 12:00 to 23:00. */
-const merchant = { id: 'casa-olivo-7', service: 'table', seats: 100 };
+const merchant = {
+  merchant_id: 'casa-olivo-7',
+  name: 'Casa Olivo',
+  time_zone: 'Europe/Madrid',
+  services: [{ service_id: 'table', name: 'Table' }],
+};
+const seats = 100;
 const openFrom = 12 * 60;
 const openTo = 23 * 60;
 const gridMinutes = 30;
@@ -33,6 +40,7 @@ export function liveOrTestTables(live: TableConnector, database: Database): Tabl
     create: (order, attempt, call) => of(call).create(order, attempt, call),
     retrieve: (reference, order, call) => of(call).retrieve(reference, order, call),
     cancel: (reference, call) => of(call).cancel(reference, call),
+    merchants: (call) => of(call).merchants(call),
     areFree: (slots, call) => of(call).areFree(slots, call),
     checkHealth: () => live.checkHealth(),
   };
@@ -46,6 +54,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
   return {
     name,
     checkHealth,
+    merchants: () => [merchant],
     areFree: (slots, { consumerId = '' }) =>
       atStore(() => Promise.all(slots.map((slot) => isFree(database.sql, slot, consumerId)))),
     async create(order, { token }, call) {
@@ -87,7 +96,7 @@ async function isFree(queries: Database['sql'], slot: TableSlot, consumerId: str
     select coalesce(sum(guests), 0)::integer as guests from test_tables
     where consumer_id = ${consumerId} and not is_cancelled
       and start_at < ${endOf(slot)}::timestamptz and end_at > ${slot.startAt}::timestamptz`.execute(queries);
-  return (rows[0]?.guests ?? 0) + slot.partySize <= merchant.seats;
+  return (rows[0]?.guests ?? 0) + slot.partySize <= seats;
 }
 
 /** Whether the table is booked now; one after the other, or two would take the same seats. */
@@ -122,10 +131,11 @@ function statusOf({ is_cancelled }: { is_cancelled: boolean }) {
   return is_cancelled ? ('cancelled' as const) : ('confirmed' as const);
 }
 
-function isOffered({ merchantId, serviceId, startAt }: TableSlot): boolean {
+function isOffered(slot: TableSlot): boolean {
+  const { startAt } = slot;
   const minute = (Date.parse(startAt) / 60_000) % dayMinutes;
   const isOpen = minute >= openFrom && minute <= openTo && minute % gridMinutes === 0;
-  return merchantId === merchant.id && serviceId === merchant.service && isOpen;
+  return isOpen && whyNotOffered([merchant], slot) === undefined;
 }
 
 function endOf({ startAt, durationMinutes }: TableSlot): string {

@@ -106,7 +106,7 @@ export function availabilityRoute(reservations: Reservations): Route {
     summary: 'Ask whether a table is free',
     description:
       `Asks the partner for a table of ${defaultMinutes} minutes. What the partner never offers, such as a time at which it is ` +
-      'closed or a restaurant that it does not know, is not available. Nothing is held: the table can be gone a moment later.',
+      'closed, is not available. Nothing is held: the table can be gone a moment later.',
     permission,
     idempotencyKey: 'ignored',
     tool: {
@@ -118,7 +118,7 @@ export function availabilityRoute(reservations: Reservations): Route {
     },
     request: { query: wanted },
     answers: { 200: { description: 'The answer of the partner.', schema: availability } },
-    problems: ['partner_error', 'partner_unavailable', 'partner_timeout'],
+    problems: ['not_found', 'partner_error', 'partner_unavailable', 'partner_timeout'],
     async handle({ query, call }) {
       const slot = {
         merchantId: query.merchant_id,

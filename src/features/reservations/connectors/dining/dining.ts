@@ -35,7 +35,7 @@ const longestCallMs = 8000;
 export function createDiningConnector(
   options: DiningOptions,
 ): Connector<TableOrder, DiningPart> & TableConnector {
-  const { log, opened, secrets } = options;
+  const { log, merchants, opened, secrets } = options;
   const http = createHttp(longestCallMs);
   opened.defer(() => http.close());
   const password = createPassword({
@@ -58,6 +58,7 @@ export function createDiningConnector(
       }),
     retrieve: (reference, order, call) => retrieve(server, reference, order, call).catch(throwAsProblem),
     cancel: (reference, call) => cancel({ server, log }, reference, call).catch(throwAsProblem),
+    merchants: () => merchants,
     areFree: (slots, call) => areFree(server, slots, call).catch(throwAsProblem),
     checkHealth: () => health.check(),
   };

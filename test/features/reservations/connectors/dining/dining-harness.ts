@@ -53,6 +53,7 @@ export async function startDiningHarness(): Promise<DiningHarness> {
       baseUrl: running.partner.url,
       username: partnerCredentials.username,
       passwordSecret,
+      merchants: [],
       secrets,
       secretsRefreshSeconds: 30,
       log,

@@ -117,6 +117,7 @@ describe('cancelling a table', () => {
       baseUrl: `${harness.partner.url}/v2`,
       username: partnerCredentials.username,
       passwordSecret: 'dining/dev/password',
+      merchants: [],
       secrets: harness.secrets,
       secretsRefreshSeconds: 30,
       log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
