@@ -227,7 +227,8 @@ async function checkCalls(context: DoctorContext): Promise<string> {
 async function checkCall(context: DoctorContext): Promise<string> {
   const user = await crmOf(context).whoAmI(context.token as CrmToken);
   if (user === undefined) throw new Error('The CRM does not say who we are: give the app the scope id.');
-  return `we are ${user.Name}`;
+  const address = await crmOf(context).seenFrom(user, context.token as CrmToken);
+  return `we are ${user.Name}${address === undefined ? '' : `, who signs in from ${address}`}`;
 }
 
 async function checkFields(context: DoctorContext): Promise<string> {

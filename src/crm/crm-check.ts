@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { type Call, startCall } from '../platform/base/call.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { createHttp } from '../platform/http/http.ts';
@@ -7,6 +8,7 @@ import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
 import { listOf, type Resources } from '../records/mapping.ts';
 import type { Resource } from '../records/resource.ts';
+import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
 import { createColumns } from './optional-columns.ts';
@@ -41,6 +43,8 @@ export interface CrmCheck {
   readonly usage: ApiUsage | undefined;
   /** Who we are. Throws `CrmFailure`. */
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
+  /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
+  seenFrom(user: CrmUser, token: AccessToken): Promise<string | undefined>;
   /** The objects that the user may see. Throws `CrmFailure`, `Problem`. */
   listObjects(token: AccessToken): Promise<ListedObject[]>;
   /** Up to 25 objects, in one call. Throws `CrmFailure`, `Problem`. */
@@ -113,6 +117,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       return usage;
     },
     whoAmI: (token) => fetchUser(clientWith(token), call()),
+    seenFrom: (user, token) => readSourceAddress(clientWith(token), user, call()),
     listObjects: (token) => listObjects(clientWith(token), call()),
     describe: (names, token) => describeObjects(clientWith(token), names, call()),
     inspect: async (resources, token) => {
@@ -148,6 +153,24 @@ function otherAddresses(
   return hosts
     .flatMap((host) => [host, ...loginHosts].map((to) => ({ loginUrl: host, audience: to })))
     .filter((pair) => pair.loginUrl !== loginUrl || pair.audience !== audience);
+}
+
+/** Object Reference, LoginHistory. */
+async function readSourceAddress(
+  client: CrmClient,
+  { Id }: CrmUser,
+  call: Call,
+): Promise<string | undefined> {
+  if (!/^\w{15,18}$/.test(Id)) return undefined;
+  const soql = `SELECT SourceIp FROM LoginHistory WHERE UserId = '${Id}' ORDER BY LoginTime DESC LIMIT 1`;
+  const path = queryPath(client.dataPath, soql);
+  try {
+    const { body } = await client.probe({ operation: 'query', effect: 'read', method: 'GET', path }, call);
+    const [row] = (body as { records?: { SourceIp?: unknown }[] } | undefined)?.records ?? [];
+    return typeof row?.SourceIp === 'string' && isIP(row.SourceIp) > 0 ? row.SourceIp : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** A token that nobody shares and nobody replaces. */

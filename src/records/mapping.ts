@@ -2,7 +2,7 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { member as defaultMember } from './members.ts';
 import { OrgFit } from './org-fit.ts';
 import { booking as defaultBooking, quote as defaultQuote } from './quotes-and-bookings.ts';
-import { added, type Field, lookupColumns, type Resource } from './resource.ts';
+import { added, type Field, lookupColumns, type Resource, schemaOfAllowed } from './resource.ts';
 
 /*
  * A mapping says under which names an org has what the API speaks of. It is laid over the declarations of the package;
@@ -202,6 +202,13 @@ function mapped<R extends Resource>(resource: R, mapping: ResourceMapping = {}, 
   return { ...resource, crmObject, fields, ...constants, fit };
 }
 
+/** Its schema in documents has the values that the org takes; the org itself refuses others. */
+function withAllowedValues(field: Field): Field {
+  if (field.kind === 'text' && field.writable)
+    field.schema = schemaOfAllowed(field.schema, () => field.values);
+  return field;
+}
+
 /** Added fields before those that say who made the record and when. */
 function inOrder(entries: (readonly [string, Field])[]): (readonly [string, Field])[] {
   const isLast = ([name, field]: readonly [string, Field]) =>
@@ -215,9 +222,9 @@ function mappedField(field: Field, to: string | string[] | null | undefined, mem
     const relation = typeof to === 'string' ? to : (field.crm.path.split('.')[0] ?? '');
     return { ...field, crm: lookupColumns(relation, memberKey) };
   }
-  if (to === undefined) return { ...field };
+  if (to === undefined) return withAllowedValues({ ...field });
   const [path = '', ...continuations] = [to].flat();
-  if (field.columns === undefined) return { ...field, crm: { path } };
+  if (field.columns === undefined) return withAllowedValues({ ...field, crm: { path } });
   const crm = { path, ...(continuations.length > 0 && { continuations }) };
   return { ...field, crm, columns: { ...field.columns, count: 1 + continuations.length } };
 }

@@ -155,6 +155,18 @@ export function added(column: string, { from, description, ...access }: AddedOpt
   return made;
 }
 
+/** The schema of a text that may be one of some values only, as long as the org says so. */
+export function schemaOfAllowed<S extends TSchema>(
+  schema: S,
+  valuesNow: () => readonly string[] | undefined,
+): S {
+  const current = () => {
+    const values = valuesNow();
+    return values === undefined ? {} : { enum: [...values], examples: values.slice(0, 1) };
+  };
+  return { ...schema, [currentSchema]: current };
+}
+
 /** Schema of a field in the query of a list. */
 export function filterSchema({ schema, added: own }: Field): TSchema {
   if (own === undefined) return schema;

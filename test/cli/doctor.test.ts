@@ -89,7 +89,7 @@ describe('handoff doctor, with an org', () => {
     const { code, output, ok, find } = await visit(dataDir, own.env);
     assert.deepEqual([code, ok], [0, true], output);
     assert.match(find('database').detail, /^embedded, schema version \d/);
-    assert.match(find('CRM call').detail, /^we are \w/);
+    assert.match(find('CRM call').detail, /^we are \w.*, who signs in from 127\.0\.0\.1$/);
     assert.equal(find('CRM fields').detail, 'Contact, Quote__c, Booking__c');
     assert.match(
       find('CRM version').detail,
@@ -221,7 +221,10 @@ describe('handoff doctor, with an org', () => {
     assert.match(find('CRM certificate').detail, /^until 20\d\d-\d\d-\d\d$/);
     const { state, detail } = find('CRM token');
     assert.equal(state, 'failed');
-    assert.match(detail, /^app_not_found: .*My Domain.*another org.*crm\.clientId.*permission set/);
+    assert.match(
+      detail,
+      /^app_not_found \(External client app .*\): .*My Domain.*another org.*crm\.clientId.*permission set/,
+    );
     const url = String(own.env['CRM_LOGIN_URL']);
     assert.ok(
       detail.endsWith(

@@ -35,6 +35,12 @@ function recordTypeRows({ schema }: SetUp): Row[] {
   );
 }
 
+function loginRows({ user }: SetUp): Row[] {
+  return [
+    { Id: makeId('0Ya', 1), UserId: user.id, LoginTime: CREATED, SourceIp: '127.0.0.1', Status: 'Success' },
+  ];
+}
+
 function currencyRows({ description: { currencies } }: SetUp): Row[] {
   if (currencies === undefined) return [];
   const { default: standard, active, inactive = [] } = currencies;
@@ -46,10 +52,11 @@ function currencyRows({ description: { currencies } }: SetUp): Row[] {
   }));
 }
 
-/** The records of an object of the set-up: the user, the record types, the currencies. */
+/** The records of an object of the set-up: the user and its last login, the record types, the currencies. */
 export function setupRows(org: SetUp, type: ObjectType): Row[] {
   const rows: Record<string, () => Row[]> = {
     User: () => [userRow(org)],
+    LoginHistory: () => loginRows(org),
     RecordType: () => recordTypeRows(org),
     CurrencyType: () => currencyRows(org),
   };

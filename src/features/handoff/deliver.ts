@@ -37,6 +37,11 @@ export function isOfRecord(error: unknown): boolean {
   return error instanceof Problem && error.facts.isOfRecord === true;
 }
 
+/** Whether an administrator has to repair the CRM first: others of the type may not need what is broken. */
+export function isOfOrg(error: unknown): boolean {
+  return error instanceof Problem && error.facts.isOfOrg === true;
+}
+
 /** Whether the failed try may have created the record. */
 export function isUnknown(error: unknown): boolean {
   return !(error instanceof Problem) || error.facts.outcomeUnknown === true;

@@ -6,7 +6,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
-import { deliver, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
+import { deliver, isOfOrg, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
 import { type HandoffCrm, type HandoffType, isOwnMaking, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
 
@@ -257,8 +257,7 @@ export class HandoffDelivery {
       { err: ended.error, external_id: handoff.externalId, failures: failures + 1 },
       'an accepted hand-off failed while the CRM works: it is tried again alone',
     );
-    const isEarly = now() - state.madeAt < recentMs && !isOfRecord(ended.error);
-    if (failures + 1 >= (isEarly ? mostWhileTypeWorks : mostFailures))
+    if (failures + 1 >= mostFailuresOf(state, ended.error))
       return { status: 'failed', refusal: refusalOf(ended.error), mayExist };
     const pauseSeconds = failures === 0 ? 0 : Math.min(longestPause, firstPause * 4 ** (failures - 1));
     return { status: 'accepted', mayExist, failures: failures + 1, pauseSeconds };
@@ -295,6 +294,11 @@ export class HandoffDelivery {
     }
     await table.putOff(ended, isSettled ? undefined : lookAgainSeconds);
   }
+}
+
+function mostFailuresOf({ madeAt }: TypeState, error: unknown): number {
+  const isEarly = now() - madeAt < recentMs && !isOfRecord(error) && !isOfOrg(error);
+  return isEarly ? mostWhileTypeWorks : mostFailures;
 }
 
 /** The call budget has no call yet. */

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { createColumns } from '../../../src/crm/optional-columns.ts';
 import { OrgSchema } from '../../../src/crm/org-schema.ts';
 import { DescribedObjectsTable } from '../../../src/features/org-schema/described-objects-table.ts';
 import { orgSchemaMetrics } from '../../../src/features/org-schema/metrics.ts';
 import { OrgWatch } from '../../../src/features/org-schema/org-watch.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
-import { leaseLock } from '../../../src/platform/store/database-locks.ts';
+import { leasedFor, leaseLock } from '../../../src/platform/store/database-locks.ts';
 import { listOf, type Mapping, resourcesOf } from '../../../src/records/mapping.ts';
 import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
 import { type Changes, describedFor } from '../../support/described.ts';
@@ -48,11 +50,21 @@ class WatchedOrg {
       table: new DescribedObjectsTable(this.#database, this.#name),
       // Shorter than in the service.
       lease: async () => (await leaseLock(this.#database, lock, randomUUID(), 0.5)) !== undefined,
-      askedBefore: async () => undefined,
+      askedBefore: async (about) => {
+        const name = `${lock}:${about}`;
+        const isNew = (await leaseLock(this.#database, name, randomUUID(), 300)) !== undefined;
+        return isNew ? undefined : 300 - (await leasedFor(this.#database, name));
+      },
     });
     this.#opened.defer(() => watch.stop());
     await watch.start();
     return { budget: resources.quote.fields['budget'], fit: resources.quote.fit, schema, watch, lines };
+  }
+
+  /** As if the last look had been so many seconds earlier. */
+  async age(seconds: number): Promise<void> {
+    await sql`update described_objects set described_at = described_at - make_interval(secs => ${seconds})
+      where org = ${this.#name}`.execute(this.#database.sql);
   }
 
   stop(): Promise<void> {
@@ -71,8 +83,9 @@ describe('what is known of the org', () => {
   });
   after(() => database.stop());
 
-  it('is asked for once, and the same on all replicas', async () => {
+  it('is asked for once, and the same on all replicas', async (test) => {
     const org = new WatchedOrg(database);
+    test.after(() => org.stop());
     const replicas = [await org.addReplica(), await org.addReplica()];
     await until(() => replicas.every(({ budget }) => budget?.kind === 'number'));
     const [first, second] = replicas as [(typeof replicas)[0], (typeof replicas)[0]];
@@ -85,11 +98,50 @@ describe('what is known of the org', () => {
     assert.ok(org.calls <= before + 2);
     assert.equal(second.budget?.kind, 'unknown');
     assert.deepEqual(first.schema.faults, second.schema.faults);
-    await org.stop();
   });
 
-  it('is kept for a start while the org is unavailable, which goes on asking', async () => {
+  it('is asked for once because of the same refusal, for all replicas, whose requests wait for it', async (test) => {
     const org = new WatchedOrg(database);
+    test.after(() => org.stop());
+    const [first, second] = [await org.addReplica(), await org.addReplica()];
+    await until(() => [first, second].every(({ budget }) => budget?.kind === 'number'));
+    const refusal = { about: 'REQUIRED_FIELD_MISSING budget__c', waitMs: 5000 };
+    org.changes = { Budget__c: { type: 'date' } };
+    const before = org.calls;
+    const waiting = [first, second, first, second].map(({ fit }) => fit.onRefused(refusal));
+    assert.ok((await Promise.all(waiting)).includes(true));
+    assert.deepEqual([first.budget?.kind, second.budget?.kind], ['date', 'date']);
+    const looked = org.calls;
+    assert.ok(looked <= before + 2);
+    for (const { fit } of [first, second, first]) assert.equal(await fit.onRefused(refusal), false);
+    assert.equal(org.calls, looked);
+    // Another one does not wait for those five minutes.
+    assert.equal(await second.fit.onRefused({ ...refusal, about: 'STRING_TOO_LONG' }), true);
+    assert.equal(org.calls, looked + 1);
+  });
+
+  it('is asked for each minute while something is lacking, so that the list empties by itself', async (test) => {
+    const org = new WatchedOrg(database);
+    test.after(() => org.stop());
+    const replica = await org.addReplica();
+    await until(() => replica.budget?.kind === 'number');
+    org.changes = { Budget__c: null };
+    await replica.fit.onRefused({ about: 'INVALID_FIELD budget__c', waitMs: 5000 });
+    assert.equal(replica.schema.faults.length, 1);
+    org.changes = { Budget__c: { type: 'currency', precision: 10, scale: 2 } };
+    const before = org.calls;
+    await org.age(60);
+    await until(() => replica.schema.faults.length === 0);
+    assert.equal(org.calls, before + 1);
+    await org.age(3600);
+    // The next check of the table takes what is stored, and asks nobody.
+    await sleep(2500);
+    assert.equal(org.calls, before + 1);
+  });
+
+  it('is kept for a start while the org is unavailable, which goes on asking', async (test) => {
+    const org = new WatchedOrg(database);
+    test.after(() => org.stop());
     const first = await org.addReplica();
     await until(() => first.budget?.kind === 'number');
     org.isUnavailable = true;
@@ -100,6 +152,5 @@ describe('what is known of the org', () => {
     await until(() => org.calls > calls);
     org.isUnavailable = false;
     await until(() => second.budget?.kind === 'date' && first.budget?.kind === 'date');
-    await org.stop();
   });
 });

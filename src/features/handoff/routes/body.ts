@@ -1,10 +1,11 @@
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
+import { isObject } from '../../../platform/base/is-object.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { readDetails, valuesFrom } from '../../../records/field-values.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
-import type { Resource } from '../../../records/resource.ts';
-import type { HandoffRequest } from '../handoff.ts';
+import { type Resource, schemaOfAllowed } from '../../../records/resource.ts';
+import type { HandoffCrm, HandoffRequest } from '../handoff.ts';
 
 const { fields } = quote;
 
@@ -44,6 +45,31 @@ export const offerFields = {
 
 /** What the hand-off of a trip says of all its items. */
 export const tripFields = { trip_id: fields.trip_id.schema, member_id: fields.member_id.schema };
+
+/** The body with the values that restricted picklists of the org take now, for documents; none are known without an org. */
+export function withAllowedValues<S extends TSchema>(
+  body: S,
+  parts: Partial<Pick<HandoffCrm, 'resources'>>,
+): S {
+  const replaced = new Map<unknown, TSchema>(
+    (['name', 'source'] as const).map((name) => {
+      const { schema } = fields[name];
+      return [schema, schemaOfAllowed(schema, () => allowedInBoth(parts.resources, name))];
+    }),
+  );
+  const write = (part: unknown): unknown => {
+    if (!isObject(part)) return part;
+    const entries = Object.entries(part).map(([key, value]) => [key, write(value)]);
+    return replaced.get(part) ?? Object.fromEntries(entries);
+  };
+  return write(body) as S;
+}
+
+/** The values of either; undefined where one of them takes others. */
+function allowedInBoth(resources: HandoffCrm['resources'] | undefined, name: string): string[] | undefined {
+  const lists = [resources?.quote, resources?.booking].map((resource) => resource?.fields[name]?.values);
+  return lists.every((list) => list !== undefined) ? [...new Set(lists.flat())] : undefined;
+}
 
 const offer = Type.Object(offerFields);
 const trip = Type.Object(tripFields);

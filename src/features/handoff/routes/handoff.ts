@@ -22,7 +22,7 @@ import type { Handoffs } from '../handoffs.ts';
 import type { IdOfItem } from '../items.ts';
 import { readPreferences } from '../prefer.ts';
 import { acceptedAnswer } from './accepted-handoffs.ts';
-import { offerFields, readOffer, tripFields } from './body.ts';
+import { offerFields, readOffer, tripFields, withAllowedValues } from './body.ts';
 import { acceptance } from './schemas.ts';
 
 const { fields } = quote;
@@ -133,7 +133,7 @@ export function handoffRoute(parts: HandoffParts): Route {
     repeatWindowSeconds,
     preferable: true,
     tool,
-    request: { body: handoffBody },
+    request: { body: withAllowedValues(handoffBody, parts) },
     answers,
     problems,
     reconcile: (externalId, call) => reconcile(parts, externalId, call),

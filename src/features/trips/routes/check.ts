@@ -4,6 +4,7 @@ import { isObject } from '../../../platform/base/is-object.ts';
 import type { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
 import { targets } from '../../handoff/handoff.ts';
+import { withAllowedValues } from '../../handoff/routes/body.ts';
 import { handoffBody } from '../../handoff/routes/handoff.ts';
 import { type CheckedOffer, type CheckParts, checkOffers, isTypeOfHandoff } from '../check.ts';
 import { placed } from '../hand-off-trip.ts';
@@ -43,7 +44,7 @@ function checkHandoffRoute(parts: CheckParts): Route {
     operationId: 'checkHandoff',
     summary: 'Check a hand-off before it is made',
     description,
-    request: { body: handoffBody },
+    request: { body: withAllowedValues(handoffBody, parts) },
     async handle({ body, bodyText, faults, consumer, call }) {
       const place = { bodyText, path: [] };
       const offers: CheckedOffer[] = faults.length > 0 ? [] : [{ body, place, placed: (problem) => problem }];
@@ -67,7 +68,7 @@ function checkTripRoute(parts: CheckParts): Route {
         'See what hand_off_trip would be refused for, and warnings such as a possible duplicate, before anything is written. Costs ' +
         'at most one call to Salesforce.',
     },
-    request: { body: tripBody },
+    request: { body: withAllowedValues(tripBody, parts) },
     async handle({ body, bodyText, faults, consumer, call }) {
       const offers = soundItems(body, faults).map(
         (index): CheckedOffer => ({

@@ -15,7 +15,7 @@ import { delayOfTest } from '../../../records/test-members.ts';
 import { mayPass } from '../../handoff/deliver.ts';
 import { type HandoffRequest, type HandoffType, targets } from '../../handoff/handoff.ts';
 import { readPreferences } from '../../handoff/prefer.ts';
-import { offerFields, readOffer, tripFields } from '../../handoff/routes/body.ts';
+import { offerFields, readOffer, tripFields, withAllowedValues } from '../../handoff/routes/body.ts';
 import {
   type HandoffParts,
   itemIdOf,
@@ -78,7 +78,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
         'atomic is false. Check them with check_hand_off first. Give each item the reference that its source has for it: then the same ' +
         'item is found again and not made twice. It makes records that others see.',
     },
-    request: { body: tripBody },
+    request: { body: withAllowedValues(tripBody, parts) },
     answers: {
       200: { description: 'Every item was handed off before.', schema: tripConfirmation },
       201: { description: 'Something was made; each item says what became of it.', schema: tripConfirmation },
