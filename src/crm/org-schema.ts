@@ -68,7 +68,7 @@ export class OrgSchema {
     this.faults = found;
     const columns = this.#all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn));
     this.numberColumns = new Set(columns);
-    const types = JSON.stringify(checked.map(([, one]) => [...one.types]));
+    const types = JSON.stringify(checked.map(([, one]) => [[...one.types], [...one.values]]));
     if (types === this.#types) return;
     this.#types = types;
     this.version += 1;
