@@ -16,7 +16,17 @@ import { findTests, findUnitTests } from './unit-tests.ts';
  */
 
 /** Of the files that take longest, which begin first. */
-const long = [/unit-tests/, /console/, /group-/, /odd-parameters/, /architecture/, /faults/, /gates/, /docs/];
+const long = [
+  /simulation\//,
+  /unit-tests/,
+  /console/,
+  /group-/,
+  /odd-parameters/,
+  /architecture/,
+  /faults/,
+  /gates/,
+  /docs/,
+];
 
 const root = join(import.meta.dirname, '..');
 const isNightly = process.argv.includes('--nightly');

@@ -11,7 +11,17 @@ import { findTests } from './unit-tests.ts';
  */
 
 const root = join(import.meta.dirname, '..');
-const folders = ['src', 'client', 'console', 'simulators', 'salesforce', 'scripts', 'bench', 'test'];
+const folders = [
+  'src',
+  'client',
+  'console',
+  'simulators',
+  'salesforce',
+  'scripts',
+  'bench',
+  'test',
+  'simulation',
+];
 /** Import everything, so that everything would be reached through them. */
 const whole = /^(src\/(app\/|features\.ts|main\.ts|cli\/cli\.ts)|test\/support\/gateway)/;
 

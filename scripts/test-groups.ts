@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, '..');
 const groupsDir = join(root, 'node_modules/.cache/test-groups');
 
 /** Take as long as a group, or measure the process that they run in. */
-const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/|bench\/)/;
+const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/|bench\/|simulation\/)/;
 /** Wait for processes of their own most of the time. */
 const startsProcesses = /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'/;
 /** Small enough to end within the time limit of a file. */
