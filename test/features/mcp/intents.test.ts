@@ -227,8 +227,7 @@ describe('what an agent asks for', () => {
     hangUp.abort();
     await assert.rejects(lost);
     await held.remove();
-    let again = await call('hand_off', given);
-    again = await eventually(async () => {
+    const again = await eventually(async () => {
       const answer = await call('hand_off', given);
       assert.notEqual(answer.structuredContent['code'], 'idempotency_in_progress');
       return answer;

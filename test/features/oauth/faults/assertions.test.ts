@@ -38,8 +38,7 @@ describe('assertions, over a bad line to the database', { skip: !postgres && 'no
     const token = await calls.tokenFor(calls.withPair(partner));
     assert.equal((await calls.call('/v1/consumer', token)).status, 200);
     await proxy.restore();
-    let again = await calls.ask(fields);
-    again = await eventually(async () => {
+    const again = await eventually(async () => {
       const answer = await calls.ask(fields);
       assert.notEqual(answer.status, 503);
       return answer;
@@ -55,8 +54,7 @@ describe('assertions, over a bad line to the database', { skip: !postgres && 'no
     await noted.hit();
     noted.cut();
     await assertProblem(await first, 503, 'store_unavailable');
-    let again = await calls.ask(fields);
-    again = await eventually(async () => {
+    const again = await eventually(async () => {
       const answer = await calls.ask(fields);
       assert.notEqual(answer.status, 503);
       return answer;
