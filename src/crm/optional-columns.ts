@@ -1,6 +1,7 @@
 import { monotonicMs } from '../platform/base/chance.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
+import { resourceKey } from '../records/included-member.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { namesIn } from './mapping/names.ts';
 import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts';
@@ -271,8 +272,9 @@ const noError: CrmError = { code: '', message: '', fields: [] };
 export function createColumns() {
   const all = new Map<string, OptionalColumns>();
   return (resource: Resource): OptionalColumns => {
-    const columns = all.get(resource.name) ?? new OptionalColumns({ resource, now: () => monotonicMs() });
-    all.set(resource.name, columns);
+    const key = resourceKey(resource);
+    const columns = all.get(key) ?? new OptionalColumns({ resource, now: () => monotonicMs() });
+    all.set(key, columns);
     return columns;
   };
 }

@@ -8,6 +8,7 @@ import { isUuid } from '../platform/base/uuid.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { creatorOf } from '../records/created-by.ts';
+import { resourceKey } from '../records/included-member.ts';
 import {
   type CreateOptions,
   type FieldValues,
@@ -310,10 +311,11 @@ class SalesforceRecords implements Records {
   }
 
   #batchersOf(resource: Resource): Batchers {
-    let batchers = this.#batchers.get(resource.name);
+    const key = resourceKey(resource);
+    let batchers = this.#batchers.get(key);
     if (batchers === undefined) {
       batchers = createBatchers(resource, { ...this.#options, mixing: this.#mixing });
-      this.#batchers.set(resource.name, batchers);
+      this.#batchers.set(key, batchers);
     }
     return batchers;
   }
@@ -341,7 +343,7 @@ function createBatchers(
   const objectSize = new ObjectSize();
   options.metrics.crmBatchSplits.inc({ object: resource.crmObject }, 0);
   const batcher = <Item, Result>(operation: Operation<Item, Result>, kind: string = operation.name) => {
-    const name = `${resource.name} ${kind}`;
+    const name = `${resourceKey(resource)} ${kind}`;
     const object = resource.crmObject;
     const mixedKind = options.mixing && mixedKindOf(resource, operation, kind);
     const batchKey = `${name} ${fields}`;
@@ -363,11 +365,12 @@ function createBatchers(
 
 /** A write is read back by the query that looks for records. */
 function mixedKindOf(
-  { name }: Resource,
+  resource: Resource,
   { effect }: Pick<Operation<never, unknown>, 'effect'>,
   kind: string,
 ): MixedKind {
-  const rows = kind === 'find with deleted' ? `${name} with deleted` : name;
+  const key = resourceKey(resource);
+  const rows = kind === 'find with deleted' ? `${key} with deleted` : key;
   return { rows: kind === 'delete' ? undefined : rows, isWrite: effect !== 'read' };
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
+import { includedName, includedPart } from './included-member.ts';
 import type { OrgFit } from './org-fit.ts';
 import { toJson } from './org-types.ts';
 import type { FieldValues } from './records.ts';
@@ -56,7 +57,9 @@ function plainWriter(name: string, field: Field): Represent {
 function partWriter(fields: Resource['fields']): Represent {
   const entries = Object.entries(fields);
   const [[first] = ['']] = entries;
-  const write = objectWriter(entries.map(([name, field]) => [name, fieldWriter(name, field)]));
+  const write = objectWriter(
+    entries.map(([name, field]) => [includedName(name) ?? name, fieldWriter(name, field)]),
+  );
   return (values) => ((values[first] ?? null) === null ? 'null' : write(values));
 }
 
@@ -90,6 +93,8 @@ export function representationSchema(resource: Resource): TSchema {
   const { fields, name } = resource;
   const properties = Object.fromEntries(
     partsOf(fields).map(([key, part]) => {
+      // Shown only where a request asks for it.
+      if (key === includedPart) return [key, Type.Optional(partSchema(part as Resource['fields']))];
       if (!isField(part)) return [key, partSchema(part)];
       return [key, key === 'id' ? part.schema : orNull(part)];
     }),
@@ -107,7 +112,7 @@ export function representationSchema(resource: Resource): TSchema {
 export function partSchema(fields: Resource['fields']): TSchema {
   const [first] = Object.values(fields);
   const properties = Object.entries(fields).map(([name, field]) => [
-    name,
+    includedName(name) ?? name,
     field === first ? field.schema : orNull(field),
   ]);
   const part = Type.Object(Object.fromEntries(properties), { additionalProperties: false });

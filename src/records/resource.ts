@@ -73,6 +73,8 @@ export interface Resource {
   search?: readonly (readonly string[])[];
   /** Constants by column. */
   constants?: Readonly<Record<string, Constant>>;
+  /** Where answers show the member beside the record: the resource without, and that of members. */
+  included?: { base: Resource; member: Resource };
   /** What of it does not fit the org; shared by all copies of the declaration. */
   fit: OrgFit;
 }

@@ -193,7 +193,7 @@ function select(resource: Resource, further: readonly string[] = []): string {
     ...(crm.lookupColumn === undefined ? [] : [crm.lookupColumn]),
     ...(crm.continuations ?? []),
   ]);
-  return `SELECT ${['Id', ...further, ...paths].join(', ')} FROM ${resource.crmObject}`;
+  return `SELECT ${[...new Set(['Id', ...further, ...paths])].join(', ')} FROM ${resource.crmObject}`;
 }
 
 function fieldOf(resource: Resource, name: string): Field {

@@ -38,7 +38,7 @@ interface CopiedReadsOptions {
 }
 
 /** `last known`: also what may have changed since, as it last was for certain. */
-type Accepted = 'known' | 'last known';
+export type Accepted = 'known' | 'last known';
 
 /** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */
 export interface CopiedReads {

@@ -9,6 +9,7 @@ import {
   WritesRefused,
 } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
+import { findCopied, listCopied } from './copied-members.ts';
 import type { CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
 
@@ -76,14 +77,18 @@ function createReading(
     note(rowOf(resource, { externalId: id.toLowerCase() }, { written, since }));
   return {
     async find(resource, externalId, call) {
-      const found = await reads.find(resource, externalId, call);
+      const found = await findCopied(reads, resource, { externalId, call });
       if (found !== undefined) return found.record;
       const record = await orStale(
         call,
         () => records.find(resource, externalId, call),
         async (taken) => {
           // A record that nobody has seen is no answer to an error: the caller might make it once more.
-          const stale = await reads.find(resource, externalId, taken, 'last known');
+          const stale = await findCopied(reads, resource, {
+            externalId,
+            call: taken,
+            accepted: 'last known',
+          });
           return stale?.record;
         },
       );
@@ -109,9 +114,14 @@ function createReading(
       return found;
     },
     async list(resource, query, call) {
-      const found = await reads.list(resource, query, call);
+      const found = await listCopied(reads, resource, { query, call });
       const ask = () => records.list(resource, query, call);
-      return found ?? orStale(call, ask, (taken) => reads.list(resource, query, taken, 'last known'));
+      return (
+        found ??
+        orStale(call, ask, (taken) =>
+          listCopied(reads, resource, { query, call: taken, accepted: 'last known' }),
+        )
+      );
     },
   };
 }

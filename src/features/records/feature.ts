@@ -36,8 +36,11 @@ export const records = defineFeature({
     return [
       listRoute(members, cursors),
       readRoute({ ...members, records: parts.members }, 'externalId'),
-      ...recordRoutes(recordsContext(quote, parts.records), cursors),
-      ...recordRoutes(recordsContext(booking, parts.records, parts.requireFree), cursors),
+      ...recordRoutes(recordsContext(quote, parts.records, { member }), cursors),
+      ...recordRoutes(
+        recordsContext(booking, parts.records, { member, requireFree: parts.requireFree }),
+        cursors,
+      ),
     ];
   },
   erasers: [{ part: 'cached_members', erase }],

@@ -8,6 +8,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
+import { memberValues } from '../../records/included-member.ts';
 import { member, unknownMember } from '../../records/members.ts';
 import {
   type CreateOptions,
@@ -234,7 +235,7 @@ export class TestRecords implements Records {
     const row =
       (await orUnavailable(() => this.#find(key), kept)) ??
       (isSample ? await this.#makeSample(resource, key, call) : undefined);
-    return row && toRecord(resource, row);
+    return row && withMemberOf(resource, toRecord(baseOf(resource), row));
   }
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
@@ -250,7 +251,7 @@ export class TestRecords implements Records {
     const read = () => this.#table.list(world, query);
     const rows = await orUnavailable(() => this.#reading.run(world.consumerId, read), kept);
     return toPage(
-      rows.map((row) => toRecord(resource, row).values),
+      rows.map((row) => withMemberOf(resource, toRecord(baseOf(resource), row)).values),
       query,
     );
   }
@@ -385,6 +386,16 @@ function recordMade(resource: Resource, row: Row, values: FieldValues, call: Cal
   const { id, created_at, updated_at } = record.values as Required<FieldValues>;
   const asked = { ...newValues(values, call), id, created_at, updated_at } as FieldValues;
   return { ...record, values: allFields(resource, asked) };
+}
+
+function baseOf(resource: Resource): Resource {
+  return resource.included?.base ?? resource;
+}
+
+function withMemberOf({ included }: Resource, record: StoredRecord): StoredRecord {
+  if (included === undefined) return record;
+  const ofMember = memberValues(worldMember(record.values['member_id'] ?? ''));
+  return { ...record, values: { ...record.values, ...ofMember } };
 }
 
 async function noteEvent(transaction: Database['sql'], event: NewEvent | undefined): Promise<void> {

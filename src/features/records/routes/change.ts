@@ -33,7 +33,7 @@ export function changeRoute(context: shared.RecordsContext): Route {
     answers: {
       200: {
         description: `The ${resource.name} as it is now.`,
-        schema: representationSchema(resource),
+        schema: representationSchema(context.withMember ?? resource),
         said: { ...exampleChange, updated_at: '2027-03-02T17:20:41.000Z' },
         headers: tagHeader,
       },

@@ -4,9 +4,12 @@ import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
 import type { Route } from '../../../api/route.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
+import { requireFields, requireOneOf } from '../../../identity/consumers/permissions.ts';
+import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { pickFields } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { includedName, withMember } from '../../../records/included-member.ts';
 import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
@@ -23,6 +26,8 @@ export interface ReadingContext {
   resource: Resource & { collection: Exclude<PermissionResource, 'webhooks' | 'consumers'> };
   records: Pick<Records, 'find'>;
   representFor: RepresentFor;
+  /** The resource with the member beside its records; undefined where it has none. */
+  withMember?: Resource | undefined;
 }
 
 /** What every operation on records works with. */
@@ -36,15 +41,51 @@ export interface RecordsContext extends ReadingContext {
 export function recordsContext(
   resource: RecordsContext['resource'],
   records: Records,
-  requireFree: RecordsContext['requireFree'] = async () => {},
+  {
+    requireFree = async () => {},
+    member,
+  }: { requireFree?: RecordsContext['requireFree'] | undefined; member?: Resource } = {},
 ): RecordsContext {
   return {
+    withMember: member && withMember(resource, member),
     resource,
     records,
     representFor: createRepresentations(resource),
     representState: createRepresentation({ fields: resource.fields }),
     requireFree,
   };
+}
+
+/** The query of reads that can show the member. */
+export function includeParameter({ withMember: included }: ReadingContext) {
+  if (included === undefined) return {};
+  const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
+  return { include: Type.Optional(Type.Enum(['member'], { description })) };
+}
+
+/**
+ * The resource that a read asks for, and its writer: with the member where the caller may see it. Throws `permission_denied`
+ * for one that may not.
+ */
+export function readAs(
+  context: ReadingContext,
+  { include }: { include?: unknown },
+  { consumer, call }: { consumer: Caller | undefined; call: Call },
+): { resource: Resource; represent: Represent } {
+  const { resource, withMember: included } = context;
+  if (include === undefined || included === undefined)
+    return { resource, represent: representTo(context, call) };
+  requireOneOf(consumer as Caller, [{ resource: 'members', action: 'read' }]);
+  requireFields(consumer as Caller, { resource: resource.collection, action: 'read' }, () => ['member_id']);
+  const [own, ofMember] = [call.visibleFields?.(resource.collection), call.visibleFields?.('members')];
+  const fields = Object.entries(included.fields).filter(([name, field]) => {
+    const member = includedName(name);
+    return member === undefined
+      ? isFieldVisible(own, shownName(name, field))
+      : isFieldVisible(ofMember, member);
+  });
+  const represent = createRepresentation({ ...included, fields: Object.fromEntries(fields) });
+  return { resource: included, represent };
 }
 
 /** The group of operations in the documentation, by collection. */
@@ -99,8 +140,14 @@ export function representTo({ resource, representFor }: ReadingContext, call: Ca
 }
 
 /** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */
-export function recordAnswer(status: number, context: ReadingContext, record: StoredRecord, call: Call) {
-  const body = representTo(context, call)(record.values);
+export function recordAnswer(
+  status: number,
+  context: ReadingContext,
+  record: StoredRecord,
+  call: Call,
+  represent = representTo(context, call),
+) {
+  const body = represent(record.values);
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
 }
 

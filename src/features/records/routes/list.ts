@@ -41,13 +41,13 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       name: resource.collection === 'members' ? 'search_members' : `list_${resource.collection}`,
       description: listed[resource.collection],
     },
-    request: { query: querySchema(resource) },
+    request: { query: querySchema(context) },
     answers: {
       200: {
         description: 'A page.',
         headers: shared.agedHeader,
         schema: pageSchema(
-          representationSchema(resource),
+          representationSchema(context.withMember ?? resource),
           `${schemaName(resource)}Page`,
           `A page of ${resource.collection}.`,
         ),
@@ -55,8 +55,8 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     },
     usedFields: ({ query }) => filteredFields(resource, query),
     problems: ['invalid_cursor', ...crmProblems],
-    async handle({ query, headers, call }) {
-      const { limit = defaultLimit, cursor, updated_since, q, ...given } = query as ListParameters;
+    async handle({ query, headers, consumer, call }) {
+      const { limit = defaultLimit, cursor, updated_since, q, include, ...given } = query as ListParameters;
       const search = q === undefined ? {} : { search: q.trim() };
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
       const filters = await withSecondLook(() => normalise(resource, given));
@@ -67,12 +67,18 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       );
       const after = cursor === undefined ? {} : { after: cursors.decode(cursor, list) as Position };
       call.freshness = readFreshness(headers);
-      const represent = shared.representTo(context, call);
-      const page = await records.list(
-        resource,
-        { filters, limit, maxBytes: maxPageBytes, represent, ...search, ...updatedSince, ...after },
-        call,
-      );
+      const asked = shared.readAs(context, { include }, { consumer, call });
+      const { represent } = asked;
+      const wanted = {
+        filters,
+        limit,
+        maxBytes: maxPageBytes,
+        represent,
+        ...search,
+        ...updatedSince,
+        ...after,
+      };
+      const page = await records.list(asked.resource, wanted, call);
       return pageAnswer(page, (position) => cursors.encode(position, list));
     },
   });
@@ -112,10 +118,13 @@ const listFormat = new Intl.ListFormat('en', { type: 'disjunction' });
 const searchedIn = (resource: Resource) =>
   listFormat.format(searchedTexts(resource).map((names) => names.map((name) => `\`${name}\``).join(' and ')));
 
-type ListParameters = { limit?: number; cursor?: string; updated_since?: string; q?: string } & Record<
-  string,
-  string
->;
+type ListParameters = {
+  limit?: number;
+  cursor?: string;
+  updated_since?: string;
+  q?: string;
+  include?: string;
+} & Record<string, string>;
 type Position = NonNullable<ListQuery['after']>;
 
 /** In bytes, as the records are, so that a large page is not decoded and encoded again. */
@@ -167,7 +176,8 @@ function filteredFields(resource: Resource, query: unknown): string[] {
   });
 }
 
-function querySchema(resource: Resource) {
+function querySchema(context: shared.ReadingContext) {
+  const { resource } = context;
   const { fields } = resource;
   const filters = Object.entries(fields)
     .filter(([, { filter }]) => filter)
@@ -178,6 +188,7 @@ function querySchema(resource: Resource) {
       q: Type.Optional(searchSchema(resource)),
       ...Object.fromEntries(filters),
       updated_since: Type.Optional(updatedSinceSchema),
+      ...shared.includeParameter(context),
     },
     { additionalProperties: false },
   );

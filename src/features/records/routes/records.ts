@@ -1,3 +1,4 @@
+import { Type } from 'typebox';
 import {
   isConditional,
   requireMatch,
@@ -45,7 +46,7 @@ function createRoute(context: shared.RecordsContext): Route {
     answers: {
       201: {
         description: `The ${resource.name} exists in the CRM.`,
-        schema: representationSchema(resource),
+        schema: representationSchema(context.withMember ?? resource),
         headers: { ...tagHeader, Location: 'Where the record can be read.' },
       },
     },
@@ -113,11 +114,14 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       name: `get_${resource.name}`,
       description: `Read one ${resource.name} by its id, as the CRM has it now. Costs one CRM call at most.`,
     },
-    request: { params: shared.idParams(idName, resource) },
+    request: {
+      params: shared.idParams(idName, resource),
+      query: Type.Object(shared.includeParameter(context), { additionalProperties: false }),
+    },
     answers: {
       200: {
         description: `The ${resource.name}.`,
-        schema: representationSchema(resource),
+        schema: representationSchema(context.withMember ?? resource),
         headers: { ...tagHeader, ...shared.agedHeader },
       },
       304: {
@@ -127,12 +131,13 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
     },
     problems: ['not_found', ...crmProblems],
     events: { resource: resource.name, examples: updateExample(resource) },
-    async handle({ params, headers, call }) {
+    async handle({ params, query, headers, consumer, call }) {
       const { [idName]: id = '' } = params as Record<string, string>;
       call.freshness = readFreshness(headers);
-      const record = await records.find(resource, id.toLowerCase(), call);
+      const asked = shared.readAs(context, query, { consumer, call });
+      const record = await records.find(asked.resource, id.toLowerCase(), call);
       if (!record) throw shared.recordNotFound(resource);
-      const answer = shared.recordAnswer(200, context, record, call);
+      const answer = shared.recordAnswer(200, context, record, call, asked.represent);
       Object.assign(answer.headers, ageHeader(record));
       return unlessNotModified(headers['if-none-match'], answer);
     },

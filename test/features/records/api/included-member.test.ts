@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { offerFor } from '../../../support/handoffs.ts';
+import { assertProblem } from '../../../support/problems.ts';
+
+interface Shown {
+  id: string;
+  member_id: string;
+  member?: Record<string, string | null> | null;
+}
+
+const all = ['read', 'write'];
+
+for (const copied of [false, true])
+  describe(`include=member, ${copied ? 'from the copy' : 'from the CRM'}`, () => {
+    let gateway: TestGateway;
+    let id: string;
+    let tripId: string;
+    const headers: Record<string, string> = copied ? { 'cache-control': 'max-age=3600' } : {};
+
+    before(async () => {
+      gateway = await startGateway({
+        ...(copied && { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '1' }),
+      });
+      const body = offerFor(gateway.org.memberId);
+      const made = await gateway.request('/api/v1/handoff', { body });
+      assert.equal(made.status, 201);
+      id =
+        ((await (await gateway.request(`/v1/quotes?trip_id=${body.trip_id}`)).json()) as { data: Shown[] })
+          .data[0]?.id ?? '';
+      tripId = body.trip_id;
+      if (copied) await untilCopied();
+    });
+    after(() => gateway.stop());
+
+    /** Within a minute. */
+    async function untilCopied(): Promise<void> {
+      for (let tries = 0; tries < 600; tries++) {
+        const page = await read(`/v1/quotes?trip_id=${tripId}&include=member`);
+        if (page.headers.has('age')) return;
+        await sleep(100);
+      }
+      assert.fail('no answer came from the copy');
+    }
+    const read = async (path: string, as = gateway.console): Promise<Response> =>
+      gateway.request(path, { as, headers });
+    const expected = async () => {
+      const response = await gateway.request(`/v1/members/${gateway.org.memberId}`);
+      const {
+        id: memberId,
+        first_name,
+        last_name,
+        email,
+      } = (await response.json()) as Record<string, string>;
+      return { id: memberId, first_name, last_name, email };
+    };
+
+    test('shows the member on one record and on lists, in one call, and not without being asked', async () => {
+      const member = await expected();
+      const before = Number((await gateway.org.counters())['metered']);
+      const one = await read(`/v1/quotes/${id}?include=member`);
+      const shown = (await one.json()) as Shown;
+      assert.deepEqual(shown.member, member);
+      if (!copied) assert.equal(Number((await gateway.org.counters())['metered']) - before, 1);
+      const page = (await (await read(`/v1/quotes?trip_id=${tripId}&include=member`)).json()) as {
+        data: Shown[];
+      };
+      assert.deepEqual(
+        page.data.map((row) => row.member),
+        [member],
+      );
+      assert.ok(!('member' in ((await (await read(`/v1/quotes/${id}`)).json()) as Shown)));
+      if (copied) assert.ok(one.headers.has('age'));
+    });
+
+    test('shows what the caller may see of members, and needs the permission', async () => {
+      const narrow = await gateway.newConsumer(
+        { resource: 'quotes', actions: all } as never,
+        { resource: 'members', actions: ['read'], fields: ['first_name'] } as never,
+      );
+      const { member } = (await (await read(`/v1/quotes/${id}?include=member`, narrow)).json()) as Shown;
+      assert.deepEqual(Object.keys(member ?? {}), ['id', 'first_name']);
+      const none = await gateway.newConsumer({ resource: 'quotes', actions: all } as never);
+      await assertProblem(await read(`/v1/quotes/${id}?include=member`, none), 403, 'permission_denied');
+      await assertProblem(await read(`/v1/quotes/${id}?include=x`), 400, 'invalid_request', 'include');
+    });
+  });
