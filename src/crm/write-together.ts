@@ -118,16 +118,16 @@ function withColumns<T>(
   work: (used: Used) => Promise<T>,
   used: Used = new Map(),
 ): Promise<T> {
-  const next = named.find(({ resource }) => !used.has(resource.name));
+  const next = named.find(({ resource }) => !used.has(resourceKey(resource)));
   if (next === undefined) return work(used);
-  const ofResource = named.filter(({ resource }) => resource.name === next.resource.name);
+  const ofResource = named.filter(({ resource }) => resourceKey(resource) === resourceKey(next.resource));
   const names = ofResource.some((one) => one.names === 'all')
     ? 'all'
     : ofResource.flatMap((one) => one.names);
   return options
     .columnsOf(next.resource)
     .send(names, (columns) =>
-      withColumns(options, named, work, new Map(used).set(next.resource.name, columns)),
+      withColumns(options, named, work, new Map(used).set(resourceKey(next.resource), columns)),
     );
 }
 
@@ -342,4 +342,45 @@ async function readPages(
     next = page.next;
   }
   return rows;
+}
+
+/** See `Records.listTogether`. Throws `Problem`. */
+export async function listTogether(
+  options: TogetherOptions,
+  lists: readonly RecordList[],
+  call: Call,
+): Promise<RecordPage[]> {
+  const { dataPath } = options.client;
+  const named = lists.map(({ resource }) => ({ resource, names: 'all' as const }));
+  try {
+    return await withColumns(options, named, async (used) => {
+      const usedOf = (resource: Resource) => used.get(resourceKey(resource))?.resource ?? resource;
+      const parts = lists.map(({ resource, query }): Part => {
+        const { filters, limit } = query;
+        const visible = call.visible(resource.collection);
+        const soql = pageQuery(usedOf(resource), { filters, visible, limit: limit + 1, shaped: true });
+        return { method: 'GET', path: queryPath(dataPath, soql) };
+      });
+      const request: CrmRequest = {
+        operation: 'mixed',
+        effect: 'read',
+        records: lists.length,
+        ...toComposite(dataPath, parts),
+      };
+      const answers = readComposite(await options.client.send(request, call), parts.length, request);
+      return lists.map(({ resource, query }, index) => {
+        const answer = requireSuccess(answers[index] as CrmAnswer, { ...request, resource });
+        const { rows, next } = readPage(answer, dataPath);
+        const toRecord = options.toRecordOf(resource, usedOf(resource));
+        const { page, add } = startPage(query);
+        const isWhole = rows.every((row) => {
+          const record = toRecord(row);
+          return record === undefined || add(record.values);
+        });
+        return { ...page, hasMore: page.hasMore || !isWhole || next !== undefined };
+      });
+    });
+  } catch (error) {
+    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
+  }
 }

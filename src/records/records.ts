@@ -37,6 +37,8 @@ export interface Records {
     call: Call,
     options?: ReadBack,
   ): Promise<(RecordRef | StoredRecord)[]>;
+  /** Lists of several resources in one call, each a first page. */
+  listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]>;
   /** Records of several resources in one call, those in the recycle bin too, in the order of the keys. */
   findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]>;
   /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was deleted meanwhile. */
@@ -84,6 +86,11 @@ export interface MayExist {
 export interface Found {
   /** `after loss`: an earlier call of unknown outcome may have made it. */
   found?: 'there' | 'after loss' | undefined;
+}
+
+export interface RecordList {
+  resource: Resource;
+  query: ListQuery;
 }
 
 export interface RecordKey {
