@@ -17,6 +17,7 @@ import {
   type ListQuery,
   type ReadBack,
   type RecordKey,
+  type RecordList,
   type RecordPage,
   type RecordRef,
   type Records,
@@ -43,7 +44,7 @@ import { explainByOrg, type Refused } from './org-refusals.ts';
 import { CrmFailure, type FailureKind, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { findTogether, type TogetherOptions, writeTogether } from './write-together.ts';
+import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
 /** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
@@ -177,6 +178,11 @@ class SalesforceRecords implements Records {
   async findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
     requireLive(call);
     return findTogether(this.#together, keys, call);
+  }
+
+  async listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]> {
+    requireLive(call);
+    return listTogether(this.#together, lists, call);
   }
 
   get #together(): TogetherOptions {

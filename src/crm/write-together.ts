@@ -1,9 +1,13 @@
 import type { Call } from '../platform/base/call.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { creatorOf } from '../records/created-by.ts';
+import { resourceKey } from '../records/included-member.ts';
+import { startPage } from '../records/record-page.ts';
 import {
   type ReadBack,
   type RecordKey,
+  type RecordList,
+  type RecordPage,
   type RecordRef,
   type RecordWrite,
   type StoredRecord,
@@ -19,7 +23,7 @@ import {
   toComposite,
   unusable,
 } from './batching/composite.ts';
-import { byKey, deletedFirst, readPage, toPart } from './batching/find.ts';
+import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/find.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import type { OptionalColumns, UsedColumns } from './optional-columns.ts';
@@ -29,7 +33,7 @@ import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
 import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { findQuery, type RowsQuery } from './soql/query.ts';
+import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 
 /*
  * Several records of several resources in one metered call. A Composite call with `allOrNone` is one transaction: creations and

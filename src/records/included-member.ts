@@ -1,8 +1,8 @@
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
-/** What is shown of a member beside a record. */
-const shown = ['id', 'first_name', 'last_name', 'email'];
+/** Fields of a member that are shown beside a record. */
+export const shownOfMember = ['id', 'first_name', 'last_name', 'email'];
 /** Name of the object in which answers show it. */
 export const includedPart = 'member';
 const part = { name: includedPart, description: 'The member; null where there is none.' };
@@ -10,7 +10,7 @@ const part = { name: includedPart, description: 'The member; null where there is
 /** The fields of the member as those of the record that names it: one query reads both. */
 export function withMember(base: Resource, member: Resource): Resource {
   const [relationship = ''] = base.fields['member_id']?.crm.path.split('.') ?? [];
-  const fields = shown.flatMap((name): [string, Field][] => {
+  const fields = shownOfMember.flatMap((name): [string, Field][] => {
     const field = member.fields[name];
     if (field === undefined) return [];
     const { kind, schema, crm, isAbsent } = field;
@@ -23,7 +23,7 @@ export function withMember(base: Resource, member: Resource): Resource {
 
 /** A member's values as those of the record that names it. */
 export function memberValues(values: FieldValues | undefined): FieldValues {
-  return Object.fromEntries(shown.map((name) => [`member.${name}`, values?.[name] ?? null]));
+  return Object.fromEntries(shownOfMember.map((name) => [`member.${name}`, values?.[name] ?? null]));
 }
 
 /** The name under which what is made for a resource is kept. */

@@ -26,6 +26,11 @@ export const memberCache = defineOffer<MemberCache>('the cache of members');
 
 /** The copy of the CRM's records, which costs no call. */
 export interface RecordCopy {
+  find(
+    resource: Resource,
+    externalId: string,
+    call: Call,
+  ): Promise<{ record: StoredRecord | undefined } | undefined>;
   /** However old; undefined where the copy cannot answer. */
   list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
 }

@@ -148,6 +148,8 @@ export interface HandoffQuery {
   readable: Readable;
   status?: HandoffStatus | undefined;
   tripId?: string | undefined;
+  /** Only those that wait or have failed. */
+  isOpen?: boolean;
   /** Sequence of the last one of the page before. */
   after?: string | undefined;
   limit: number;

@@ -197,11 +197,12 @@ export class HandoffsTable {
   }
 
   /** Newest first. */
-  async list({ readable, status, tripId, after, limit }: HandoffQuery): Promise<StoredHandoff[]> {
+  async list({ readable, status, tripId, isOpen, after, limit }: HandoffQuery): Promise<StoredHandoff[]> {
     const conditions = [
       isReadable(readable),
       ...(status === undefined ? [] : [sql`h.status = ${status}`]),
       ...(tripId === undefined ? [] : [sql`h.trip_id = ${tripId}`]),
+      ...(isOpen ? [sql`h.status in ('awaiting_approval', 'accepted', 'failed')`] : []),
       ...(after === undefined ? [] : [sql`h.sequence < ${after}::bigint`]),
     ];
     const { rows } = await sql<Row>`

@@ -106,8 +106,8 @@ export function createCopy(options: CopyOptions): Copy {
   return {
     start: () => unnoted.start(),
     reads: {
-      list: (resource, query, call) =>
-        reads.list(resource, query, { ...call, freshness: { maxAgeSeconds: Number.MAX_SAFE_INTEGER } }),
+      find: (resource, externalId, call) => reads.find(resource, externalId, ofAnyAge(call)),
+      list: (resource, query, call) => reads.list(resource, query, ofAnyAge(call)),
     },
     records: withCopy(records, reads, {
       note: (row) => notes.add(row),
@@ -141,6 +141,10 @@ export function createCopy(options: CopyOptions): Copy {
       unnoted.stop();
     },
   };
+}
+
+function ofAnyAge(call: Call): Call {
+  return { ...call, freshness: { maxAgeSeconds: Number.MAX_SAFE_INTEGER } };
 }
 
 /** Drops the copy; a service that keeps it fills it again. Throws what the database does. */

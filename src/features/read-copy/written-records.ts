@@ -2,6 +2,8 @@ import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {
+  type RecordList,
+  type RecordPage,
   type RecordRef,
   type Records,
   type RecordWrite,
@@ -10,7 +12,7 @@ import {
 } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { findCopied, listCopied } from './copied-members.ts';
-import type { CopiedReads } from './copied-records.ts';
+import type { Accepted, CopiedReads } from './copied-records.ts';
 import { type CopiedRow, rowOf } from './copied-row.ts';
 
 /** Notes what a write left behind. Never throws. */
@@ -65,7 +67,7 @@ export function withCopy(
   };
 }
 
-type Reading = Pick<Records, 'find' | 'findWithDeleted' | 'findTogether' | 'list'>;
+type Reading = Pick<Records, 'find' | 'findWithDeleted' | 'findTogether' | 'list' | 'listTogether'>;
 
 function createReading(
   records: Records,
@@ -113,17 +115,33 @@ function createReading(
       );
       return found;
     },
+    async listTogether(lists, call) {
+      const found = await allCopied(reads, lists, { call });
+      const ask = () => records.listTogether(lists, call);
+      const stale = (taken: Call) => allCopied(reads, lists, { call: taken, accepted: 'last known' });
+      return found ?? orStale(call, ask, stale);
+    },
     async list(resource, query, call) {
       const found = await listCopied(reads, resource, { query, call });
       const ask = () => records.list(resource, query, call);
-      return (
-        found ??
-        orStale(call, ask, (taken) =>
-          listCopied(reads, resource, { query, call: taken, accepted: 'last known' }),
-        )
-      );
+      const stale = (taken: Call) =>
+        listCopied(reads, resource, { query, call: taken, accepted: 'last known' });
+      return found ?? orStale(call, ask, stale);
     },
   };
+}
+
+/** Undefined where one of the lists is not there. */
+async function allCopied(
+  reads: CopiedReads,
+  lists: readonly RecordList[],
+  asked: { call: Call; accepted?: Accepted },
+): Promise<RecordPage[] | undefined> {
+  const pages = await Promise.all(
+    lists.map(({ resource, query }) => listCopied(reads, resource, { query, ...asked })),
+  );
+  const found = pages.filter((page) => page !== undefined);
+  return found.length === lists.length ? found : undefined;
 }
 
 /** What the CRM answers. Where it fails, what the copy has, if the request takes an answer of that age then. */

@@ -13,6 +13,7 @@ export function liveOrTest(live: Records, test: Records): Records {
     createAndRead: (resource, externalId, values, call, options) =>
       of(call).createAndRead(resource, externalId, values, call, options),
     writeTogether: (writes, call, options) => of(call).writeTogether(writes, call, options),
+    listTogether: (lists, call) => of(call).listTogether(lists, call),
     findTogether: (keys, call) => of(call).findTogether(keys, call),
     find: (resource, externalId, call) => of(call).find(resource, externalId, call),
     findWithDeleted: (resource, externalId, call) => of(call).findWithDeleted(resource, externalId, call),

@@ -17,6 +17,7 @@ import {
   isFromBefore,
   type ListQuery,
   type RecordKey,
+  type RecordList,
   type RecordPage,
   type RecordRef,
   type Records,
@@ -201,6 +202,10 @@ export class TestRecords implements Records {
     const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
     await noteEvent(transaction, eventOfWrite(resource, key.consumerId, 'updated', { after, before }));
     return after;
+  }
+
+  listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]> {
+    return Promise.all(lists.map(({ resource, query }) => this.list(resource, query, call)));
   }
 
   findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {

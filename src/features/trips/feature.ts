@@ -1,27 +1,26 @@
+import { tripParts } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { memberCache, recordCopy } from '../../records/offers.ts';
 import { handoffParts } from '../handoff/feature.ts';
-import type { CheckParts } from './check.ts';
 import { checkRoutes } from './routes/check.ts';
 import { handOffTripRoute } from './routes/hand-off-trip.ts';
+import { type TripParts, tripRoute } from './routes/trip.ts';
 
 /** Several results of a trip in one request, checked before and seen together. */
 export const trips = defineFeature({
   name: 'trips',
   start,
-  routes: (parts: CheckParts) => [handOffTripRoute(parts), ...checkRoutes(parts)],
+  routes: (parts: TripParts) => [handOffTripRoute(parts), ...checkRoutes(parts), tripRoute(parts)],
 });
 
-function start({ offers, resources }: Core): Started<CheckParts> {
+function start({ offers, resources }: Core): Started<TripParts> {
   const parts = offers.find(handoffParts);
   if (parts === undefined) return { routes: null };
   // The features after this one offer them.
-  return {
-    routes: {
-      ...parts,
-      resources,
-      members: () => offers.find(memberCache),
-      copy: () => offers.find(recordCopy),
-    },
+  const later = {
+    members: () => offers.find(memberCache),
+    copy: () => offers.find(recordCopy),
+    parts: () => offers.find(tripParts) ?? [],
   };
+  return { routes: { ...parts, resources, ...later } };
 }

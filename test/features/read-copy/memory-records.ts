@@ -113,6 +113,10 @@ export class MemoryRecords implements ChangeSource, Records {
     return this.rows.get(externalId);
   }
 
+  listTogether(): never {
+    throw new Error('not used');
+  }
+
   findTogether(): never {
     throw new Error('not used');
   }

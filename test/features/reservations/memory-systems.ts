@@ -97,6 +97,7 @@ export class MemorySystems {
       }),
     writeTogether: notUsed,
     findTogether: notUsed,
+    listTogether: notUsed,
     createAndRead: notUsed,
     updateAndRead: notUsed,
     remove: (_resource, { nativeId }, call) =>

@@ -274,7 +274,7 @@ async function findVisible(
   return isRecordVisible(visible, handoff.consumerId) ? handoff : undefined;
 }
 
-function readableBy(consumer: Consumer | undefined, type: HandoffType | undefined): Readable {
+export function readableBy(consumer: Consumer | undefined, type: HandoffType | undefined): Readable {
   const readable: Readable = {};
   for (const { name, collection } of Object.values(targets)) {
     const isWanted = type === undefined || type === name;

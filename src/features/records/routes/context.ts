@@ -3,8 +3,8 @@ import type { HistorySubject } from '../../../api/history.ts';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
 import type { Route } from '../../../api/route.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
-import { requireFields, requireOneOf } from '../../../identity/consumers/permissions.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { pickFields } from '../../../platform/base/json-text.ts';
@@ -57,10 +57,8 @@ export function recordsContext(
 }
 
 /** The query of reads that can show the member. */
-export function includeParameter({ withMember: included }: ReadingContext) {
-  if (included === undefined) return {};
-  const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
-  return { include: Type.Optional(Type.Enum(['member'], { description })) };
+export function includeOf({ withMember: included }: ReadingContext) {
+  return included === undefined ? {} : includeParameter;
 }
 
 /**
@@ -75,8 +73,7 @@ export function readAs(
   const { resource, withMember: included } = context;
   if (include === undefined || included === undefined)
     return { resource, represent: representTo(context, call) };
-  requireOneOf(consumer as Caller, [{ resource: 'members', action: 'read' }]);
-  requireFields(consumer as Caller, { resource: resource.collection, action: 'read' }, () => ['member_id']);
+  requireMembers(consumer, [resource.collection]);
   const [own, ofMember] = [call.visibleFields?.(resource.collection), call.visibleFields?.('members')];
   const fields = Object.entries(included.fields).filter(([name, field]) => {
     const member = includedName(name);

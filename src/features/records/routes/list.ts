@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { patterns } from '../../../api/pipeline/formats.ts';
+import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
   defaultLimit,
@@ -17,7 +18,6 @@ import { representationSchema, schemaName } from '../../../records/representatio
 import { filterSchema, type Resource } from '../../../records/resource.ts';
 import { searchedFields, searchedTexts } from '../../../records/search.ts';
 import { shownName } from '../../../records/shown-fields.ts';
-import { ageHeader, readFreshness } from '../freshness.ts';
 import * as shared from './context.ts';
 
 const comma = Buffer.from(',');
@@ -188,7 +188,7 @@ function querySchema(context: shared.ReadingContext) {
       q: Type.Optional(searchSchema(resource)),
       ...Object.fromEntries(filters),
       updated_since: Type.Optional(updatedSinceSchema),
-      ...shared.includeParameter(context),
+      ...shared.includeOf(context),
     },
     { additionalProperties: false },
   );

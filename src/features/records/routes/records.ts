@@ -6,6 +6,7 @@ import {
   unlessNotModified,
 } from '../../../api/pipeline/conditional.ts';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -14,7 +15,6 @@ import { readFieldValues } from '../../../records/field-values.ts';
 import type { StoredRecord } from '../../../records/records.ts';
 import { creationSchema, representationSchema } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
-import { ageHeader, readFreshness } from '../freshness.ts';
 import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
 import { listRoute } from './list.ts';
@@ -116,7 +116,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
     },
     request: {
       params: shared.idParams(idName, resource),
-      query: Type.Object(shared.includeParameter(context), { additionalProperties: false }),
+      query: Type.Object(shared.includeOf(context), { additionalProperties: false }),
     },
     answers: {
       200: {

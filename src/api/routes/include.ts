@@ -1,0 +1,15 @@
+import { Type } from 'typebox';
+import { requireFields, requireOneOf } from '../../identity/consumers/permissions.ts';
+import type { Caller } from '../../identity/consumers/scopes.ts';
+
+const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
+
+/** Query parameter of reads that can show the member. */
+export const includeParameter = { include: Type.Optional(Type.Enum(['member'], { description })) };
+
+/** Throws `permission_denied` for a caller that may not see the members of these records. */
+export function requireMembers(consumer: Caller | undefined, collections: readonly string[]): void {
+  requireOneOf(consumer as Caller, [{ resource: 'members', action: 'read' }]);
+  for (const collection of collections)
+    requireFields(consumer as Caller, { resource: collection, action: 'read' } as never, () => ['member_id']);
+}

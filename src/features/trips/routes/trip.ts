@@ -1,0 +1,215 @@
+import { Type } from 'typebox';
+import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
+import { defineRoute, type Route } from '../../../api/route.ts';
+import type { TripPart } from '../../../api/trip-parts.ts';
+import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';
+import { visibleFields } from '../../../identity/consumers/visible-records.ts';
+import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
+import { withMember } from '../../../records/included-member.ts';
+import { findMembers, viewOfMember } from '../../../records/member-names.ts';
+import { booking, quote } from '../../../records/quotes-and-bookings.ts';
+import type { FieldValues, RecordList } from '../../../records/records.ts';
+import { representationSchema } from '../../../records/representation.ts';
+import { createRepresentations } from '../../../records/shown-fields.ts';
+import { readableBy, viewOfHandoffFor } from '../../handoff/routes/accepted-handoffs.ts';
+import { handoffSchema } from '../../handoff/routes/schemas.ts';
+import type { CheckParts } from '../check.ts';
+
+/** Of each kind. */
+const most = 100;
+/** In bytes of each kind: what is cut is told by `truncated`. */
+const mostBytes = 4 * 1024 * 1024;
+
+const { fields } = quote;
+const list = (item: object, description: string) =>
+  Type.Array(item as never, { maxItems: most, description });
+
+const tripSchema = Type.Object(
+  {
+    trip_id: fields.trip_id.schema,
+    members: Type.Array(
+      Type.Object(
+        {
+          id: fields.member_id.schema,
+          first_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
+            description: 'Given name.',
+          }),
+          last_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
+            description: 'Family name.',
+          }),
+        },
+        { additionalProperties: false },
+      ),
+      { description: 'Whose trip it is. Empty without members:read.' },
+    ),
+    quotes: list(representationSchema(quote), 'Newest first.'),
+    bookings: list(representationSchema(booking), 'Newest first.'),
+    reservations: list(
+      Type.Object({}, { additionalProperties: true }),
+      'As the list of reservations shows them.',
+    ),
+    handoffs: list(handoffSchema, 'Hand-offs that wait or have failed.'),
+    truncated: Type.Boolean({ description: 'Whether there is more of one of them: its list has the rest.' }),
+  },
+  { additionalProperties: false, title: 'Trip' },
+);
+
+export interface TripParts extends CheckParts {
+  parts: () => readonly TripPart[];
+}
+
+/** All that the caller may see of a trip, in one call to the CRM at most. */
+export function tripRoute(tools: TripParts): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/v1/trips/:tripId',
+    operationId: 'getTrip',
+    tag: 'Hand-off',
+    summary: 'Read a trip',
+    description:
+      'Quotes, bookings, reservations and hand-offs of the trip that the caller may read, and the names of its members. At most 100 ' +
+      'of each.',
+    permission: {
+      anyOf: [
+        { resource: 'quotes', action: 'read' },
+        { resource: 'bookings', action: 'read' },
+      ],
+    },
+    idempotencyKey: 'ignored',
+    takesAge: true,
+    tool: {
+      name: 'get_trip',
+      description:
+        'See a whole trip at once: its members, quotes, bookings, tables and the hand-offs that wait or have failed. Costs one call to ' +
+        'Salesforce at most.',
+    },
+    request: {
+      params: Type.Object({ tripId: fields.trip_id.schema }, { additionalProperties: false }),
+    },
+    answers: { 200: { description: 'The trip.', schema: tripSchema } },
+    problems: ['not_found', 'store_unavailable', ...crmProblems],
+    async handle({ params, headers, consumer, call }) {
+      call.freshness = readFreshness(headers);
+      const reader = { consumer: consumer as Consumer, call };
+      const tripId = params.tripId.toLowerCase();
+      const [records, handoffs, others] = await Promise.all([
+        readRecords(tools, tripId, reader),
+        readHandoffs(tools, tripId, reader),
+        readOthers(tools, tripId, reader),
+      ]);
+      const all = [...records.lists.values(), ...others.values(), handoffs.rows];
+      if (all.every((rows) => rows.length === 0)) throw notFound();
+      const members = await readMembers(tools, [...records.members, ...handoffs.members], reader);
+      const isCut = records.isCut || [...others.values(), handoffs.rows].some((rows) => rows.length > most);
+      // Records are JSON text already, digit for digit.
+      const parts = {
+        trip_id: JSON.stringify(tripId),
+        members: JSON.stringify(members),
+        quotes: `[${(records.lists.get('quotes') ?? []).join()}]`,
+        bookings: `[${(records.lists.get('bookings') ?? []).join()}]`,
+        reservations: JSON.stringify((others.get('reservations') ?? []).slice(0, most)),
+        handoffs: JSON.stringify(handoffs.rows.slice(0, most)),
+        truncated: String(isCut),
+      };
+      const body = `{${Object.entries(parts)
+        .map(([name, text]) => `"${name}":${text}`)
+        .join()}}`;
+      const age = ageHeader(records);
+      return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...age } };
+    },
+  });
+}
+
+interface Reader {
+  consumer: Consumer;
+  call: Call;
+}
+
+/** Whether the caller may know which records are of a trip. */
+function seesTrips({ consumer }: Reader, collection: 'quotes' | 'bookings'): boolean {
+  return (
+    allows(consumer, collection, 'read') && isFieldVisible(visibleFields(consumer, collection), 'trip_id')
+  );
+}
+
+async function readRecords({ records, resources }: TripParts, tripId: string, reader: Reader) {
+  const { call } = reader;
+  /** Values of the members by their External ID; undefined for those whose names are not shown. */
+  const members: (FieldValues | undefined)[] = [];
+  const wanted = [resources.quote, resources.booking].filter(({ collection }) =>
+    seesTrips(reader, collection),
+  );
+  const showsMembers = (collection: string) => isFieldVisible(call.visibleFields?.(collection), 'member_id');
+  const lists = wanted.map((resource): RecordList => {
+    const write = createRepresentations(resource)(call.visibleFields?.(resource.collection));
+    const represent = (values: FieldValues) => {
+      if (showsMembers(resource.collection)) members.push(memberIn(values));
+      return write(values);
+    };
+    const query = { filters: { trip_id: tripId }, limit: most, maxBytes: mostBytes, represent };
+    return { resource: withMember(resource, resources.member), query };
+  });
+  const pages = lists.length === 0 ? [] : await records.listTogether(lists, call);
+  const ages = pages.flatMap(({ ageSeconds }) => ageSeconds ?? []);
+  return {
+    lists: new Map(
+      pages.map((page, index) => [wanted[index]?.collection, page.records.map((row) => row.json.toString())]),
+    ),
+    members,
+    isCut: pages.some(({ hasMore }) => hasMore),
+    ...(ages.length > 0 && { ageSeconds: Math.max(...ages) }),
+  };
+}
+
+function memberIn(values: FieldValues): FieldValues | undefined {
+  const id = values['member_id'];
+  if (!id) return undefined;
+  const { 'member.first_name': first_name = null, 'member.last_name': last_name = null } = values;
+  return { id, first_name, last_name };
+}
+
+async function readHandoffs({ handoffs }: TripParts, tripId: string, reader: Reader) {
+  const readable = readableBy(reader.consumer, undefined);
+  for (const resource of [quote, booking] as const)
+    if (!seesTrips(reader, resource.collection)) delete readable[resource.name];
+  const found = await handoffs.list({ readable, tripId, isOpen: true, limit: most + 1 });
+  return {
+    rows: found.map((handoff) => viewOfHandoffFor(reader.consumer, handoff) as object),
+    members: found.map(({ memberId }): FieldValues | undefined =>
+      memberId === undefined ? undefined : { id: memberId },
+    ),
+  };
+}
+
+async function readOthers({ parts }: TripParts, tripId: string, reader: Reader) {
+  if (!seesTrips(reader, 'bookings')) return new Map<string, object[]>();
+  const lists = parts().map(async (part) => [part.name, await part.list(tripId, most, reader)] as const);
+  return new Map<string, object[]>(await Promise.all(lists));
+}
+
+/** Names of members stand beside the records; those of hand-offs are in the copy or the cache, or not known. */
+async function readMembers(parts: TripParts, found: readonly (FieldValues | undefined)[], reader: Reader) {
+  const { consumer, call } = reader;
+  if (!allows(consumer, 'members', 'read')) return [];
+  const members = new Map<string, FieldValues>();
+  for (const values of found) {
+    const id = values?.['id'];
+    if (values !== undefined && id && !('first_name' in (members.get(id) ?? {}))) members.set(id, values);
+  }
+  const unnamed = [...members].flatMap(([id, values]) => ('first_name' in values ? [] : [id]));
+  const { records, resources, members: cache, copy } = parts;
+  const source = { records, member: resources.member, cache, copy };
+  const named = await findMembers(source, unnamed, call, false);
+  const visible = visibleFields(consumer, 'members');
+  return [...members].map(([id, values]) => {
+    const { first_name = null, last_name = null } =
+      viewOfMember({ ...values, ...named.get(id) }, (name) => isFieldVisible(visible, name)) ?? {};
+    return { id, first_name, last_name };
+  });
+}
+
+function notFound(): Problem {
+  return new Problem('not_found', 'There is no trip with this id that these credentials may see.');
+}

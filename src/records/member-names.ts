@@ -1,0 +1,56 @@
+import type { Call } from '../platform/base/call.ts';
+import { modeOf } from '../platform/base/mode.ts';
+import { shownOfMember } from './included-member.ts';
+import type { MemberCache, RecordCopy } from './offers.ts';
+import type { FieldValues, Records } from './records.ts';
+import type { Resource } from './resource.ts';
+
+/** Where members are read that stand beside what is no record of the CRM. */
+export interface MemberSource {
+  records: Pick<Records, 'find'>;
+  member: Resource;
+  cache: () => MemberCache | undefined;
+  copy: () => RecordCopy | undefined;
+}
+
+/**
+ * Members by their External ID, from the copy or the cache; those that neither has are left out, or asked for with `mayCall`, all of
+ * them in one call. Throws what the call does.
+ */
+export async function findMembers(
+  source: MemberSource,
+  ids: readonly (string | undefined)[],
+  call: Call,
+  mayCall: boolean,
+): Promise<ReadonlyMap<string, FieldValues>> {
+  const taken = { ...call, visible: () => 'all' as const, freshness: { maxAgeSeconds: 300 } };
+  const wanted = [...new Set(ids.flatMap((id) => id ?? []))];
+  const found = await Promise.all(wanted.map((id) => findMember(source, id, taken, mayCall)));
+  return new Map(wanted.flatMap((id, index) => (found[index] ? [[id, found[index]]] : [])));
+}
+
+async function findMember(
+  { records, member, cache, copy }: MemberSource,
+  id: string,
+  call: Call,
+  mayCall: boolean,
+): Promise<FieldValues | undefined> {
+  const ask = async () => (await records.find(member, id, call))?.values;
+  // Members of a test world cost no call.
+  if (modeOf(call.consumerId) === 'test') return ask();
+  const copied = await copy()?.find(member, id, call);
+  if (copied !== undefined) return copied.record?.values;
+  const fetch = async () => (mayCall ? records.find(member, id, call) : undefined);
+  const kept = await (cache()?.find(id, fetch) ?? fetch());
+  return kept?.values;
+}
+
+/** The member as answers show it to who sees these fields of members; null for one that is not known. */
+export function viewOfMember(
+  values: FieldValues | undefined,
+  isVisible: (field: string) => boolean,
+): Record<string, string | null> | null {
+  if (values === undefined) return null;
+  const names = shownOfMember.filter((name) => name === 'id' || isVisible(name));
+  return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
+}

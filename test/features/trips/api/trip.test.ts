@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { accept, offerFor } from '../../../support/handoffs.ts';
+import { assertProblem } from '../../../support/problems.ts';
+import { newReservation } from '../../../support/reservations.ts';
+
+interface Trip {
+  trip_id: string;
+  members: { id: string; first_name: string | null; last_name: string | null }[];
+  quotes: { id: string; name: string; member?: object }[];
+  bookings: { id: string; name: string }[];
+  reservations: { id: string }[];
+  handoffs: { external_id: string; status: string }[];
+  truncated: boolean;
+}
+
+describe('GET /v1/trips/:tripId', () => {
+  let gateway: TestGateway;
+  const trip_id = randomUUID();
+
+  before(async () => {
+    gateway = await startGateway();
+    for (const type of ['quote', 'booking', 'quote']) {
+      const made = await gateway.request('/api/v1/handoff', {
+        body: offerFor(gateway.org.memberId, { trip_id, type }),
+      });
+      assert.equal(made.status, 201);
+    }
+    const reserved = await gateway.request('/v1/reservations', {
+      body: { ...newReservation(gateway.org.memberId), trip_id },
+      headers: { 'idempotency-key': randomUUID() },
+    });
+    assert.equal(reserved.status, 201, await reserved.text());
+  });
+  after(() => gateway.stop());
+
+  const read = async (as = gateway.console): Promise<Trip> => {
+    const response = await gateway.request(`/v1/trips/${trip_id}`, { as });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text) as Trip;
+  };
+
+  test('shows all of a trip in one call, with the names of its members', async () => {
+    const before = Number((await gateway.org.counters())['metered']);
+    const trip = await read();
+    assert.equal(Number((await gateway.org.counters())['metered']) - before, 1);
+    const [member] = trip.members;
+    assert.deepEqual(
+      [member?.id, member?.first_name, member?.last_name],
+      [gateway.org.memberId, 'Amara', 'Okafor'],
+    );
+    assert.deepEqual(
+      [trip.members, trip.quotes, trip.bookings, trip.reservations, trip.handoffs].map((rows) => rows.length),
+      [1, 2, 2, 1, 0],
+    );
+    assert.equal(trip.truncated, false);
+    const listed = (await (await gateway.request(`/v1/quotes?trip_id=${trip_id}`)).json()) as {
+      data: object[];
+    };
+    assert.deepEqual(trip.quotes, listed.data);
+  });
+
+  test('shows what waits, and not what is created', async () => {
+    const down = await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
+    const id = await accept(gateway, { trip_id });
+    const { handoffs } = await read();
+    assert.deepEqual(
+      handoffs.map(({ external_id }) => external_id),
+      [id],
+    );
+    await down.remove();
+    await gateway.request(`/v1/handoffs/${id}`, { method: 'DELETE' });
+  });
+
+  test('shows what the caller may read, and is not there for who sees nothing', async () => {
+    const quotes = { resource: 'quotes', actions: ['read'] } as never;
+    const { members, bookings, reservations, quotes: shown } = await read(await gateway.newConsumer(quotes));
+    assert.deepEqual([members.length, bookings.length, reservations.length, shown.length], [0, 0, 0, 2]);
+    const own = await gateway.newConsumer({ resource: 'quotes', actions: ['read'], records: 'own' } as never);
+    await assertProblem(await gateway.request(`/v1/trips/${trip_id}`, { as: own }), 404, 'not_found');
+    const unseen = await gateway.newConsumer({
+      resource: 'quotes',
+      actions: ['read'],
+      fields: ['name'],
+    } as never);
+    await assertProblem(await gateway.request(`/v1/trips/${trip_id}`, { as: unseen }), 404, 'not_found');
+    await assertProblem(await gateway.request(`/v1/trips/${randomUUID()}`), 404, 'not_found');
+  });
+});
