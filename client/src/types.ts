@@ -213,6 +213,17 @@ export interface Booking {
   created_at: string | null;
   /** When the CRM last changed the record. */
   updated_at: string | null;
+  /** The member; null where there is none. */
+  member?: {
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+    /** E-mail address. */
+    email: string | null;
+  } | null | undefined;
 }
 
 export interface BookingChange {
@@ -1028,6 +1039,17 @@ export interface Quote {
   created_at: string | null;
   /** When the CRM last changed the record. */
   updated_at: string | null;
+  /** The member; null where there is none. */
+  member?: {
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+    /** E-mail address. */
+    email: string | null;
+  } | null | undefined;
 }
 
 export interface QuoteChange {
@@ -1182,6 +1204,30 @@ export interface TokenRequest {
   client_assertion?: string | undefined;
   /** Address of the service, or of a part of it (RFC 8707). */
   resource?: string | undefined;
+}
+
+export interface Trip {
+  /** The trip it belongs to. */
+  trip_id: string;
+  /** Whose trip it is. Empty without members:read. */
+  members: ({
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+  })[];
+  /** Newest first. */
+  quotes: Quote[];
+  /** Newest first. */
+  bookings: Booking[];
+  /** As the list of reservations shows them. */
+  reservations: JsonObject[];
+  /** Hand-offs that wait or have failed. */
+  handoffs: AcceptedHandoff[];
+  /** Whether there is more of one of them: its list has the rest. */
+  truncated: boolean;
 }
 
 export interface TripConfirmation {
@@ -1431,6 +1477,14 @@ export interface ListQuotesQuery {
   consumer_id?: string | undefined;
   /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
+}
+
+/** Read a quote: what can be asked for. */
+export interface GetQuoteQuery {
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** List bookings: what can be asked for. */
@@ -1451,6 +1505,14 @@ export interface ListBookingsQuery {
   consumer_id?: string | undefined;
   /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
   updated_since?: string | undefined;
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
+}
+
+/** Read a booking: what can be asked for. */
+export interface GetBookingQuery {
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** List restaurants: what can be asked for. */

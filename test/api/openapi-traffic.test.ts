@@ -5,7 +5,7 @@ import { isPublic } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { eventually } from '../support/eventually.ts';
 import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
-import { offerFor } from '../support/handoffs.ts';
+import { offerFor, tripFor } from '../support/handoffs.ts';
 import { connectRaw } from '../support/raw-client.ts';
 import { recordFor } from '../support/records.ts';
 import { newReservation } from '../support/reservations.ts';
@@ -59,6 +59,30 @@ describe('what the service answers fits its document', () => {
     await head(path, response, options);
     return etag;
   };
+
+  test('a trip: checked, handed off, found again, handed off each for itself and later, and read', async () => {
+    const body = tripFor(gateway.org.memberId);
+    const items = body.items.map((item) => ({ ...item, reference: 'HB-1' }));
+    assert.equal((await send('/api/v1/handoffs/check', { body })).status, 200);
+    assert.equal((await send('/api/v1/handoff/check', { body: offerFor(gateway.org.memberId) })).status, 200);
+    for (const status of [201, 200])
+      assert.equal((await send('/api/v1/handoffs', { body: { ...body, items } })).status, status);
+    const ended = { ...items[0], reference: 'HB-2', valid_until: '2020-01-01T00:00:00Z' };
+    const each = { ...body, atomic: false, items: [...items, ended, ...body.items] };
+    assert.equal((await send('/api/v1/handoffs', { body: each })).status, 201);
+    const later = await send('/api/v1/handoffs', { body, headers: { prefer: 'respond-async' } });
+    assert.equal(later.status, 202);
+    assert.equal(
+      (
+        await send('/api/v1/handoff', {
+          body: { ...offerFor(gateway.org.memberId), trip_id: body.trip_id, reference: 'HB-1' },
+        })
+      ).status,
+      200,
+    );
+    assert.equal((await send(`/v1/trips/${body.trip_id}`)).status, 200);
+    assert.equal((await send(`/v1/quotes?trip_id=${body.trip_id}&include=member`)).status, 200);
+  });
 
   for (const type of ['quote', 'booking']) {
     test(`the hand-off of a ${type}, and its replay`, async () => {

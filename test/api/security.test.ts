@@ -103,7 +103,9 @@ describe('every route', () => {
   test('asks for the permission of what its path is about', () => {
     const resources: Record<string, string[]> = {
       '/api/v1/handoff': ['quotes', 'bookings'],
+      '/api/v1/handoffs': ['quotes', 'bookings'],
       '/v1/handoffs': ['quotes', 'bookings'],
+      '/v1/trips': ['quotes', 'bookings'],
       '/v1/members': ['members'],
       '/v1/quotes': ['quotes'],
       '/v1/bookings': ['bookings'],

@@ -36,6 +36,12 @@ export function offerFor(memberId: string, change: object = {}) {
   };
 }
 
+/** The body of the hand-off of a trip with one item. */
+export function tripFor(memberId: string, change: object = {}) {
+  const { trip_id, member_id, type, result } = offerFor(memberId);
+  return { trip_id, member_id, items: [{ type, result }], ...change };
+}
+
 /** Hands off so that it is answered 202, and returns its External ID. */
 export async function accept(
   gateway: TestGateway,

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Route, Tool } from '../../../src/api/route.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
-import { offerFor } from '../../support/handoffs.ts';
+import { offerFor, tripFor } from '../../support/handoffs.ts';
 import { callTool } from '../../support/mcp.ts';
 
 const tools = documentedRoutes().filter((route): route is Route & { tool: Tool } => route.tool !== undefined);
@@ -98,12 +98,10 @@ describe('each tool is its route', () => {
   /** Something that the route takes as far as it is a matter of form: of a record that there is not. */
   const formed = ({ path, request }: Route): Sent => {
     const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => [name, randomUUID()]);
-    const { trip_id, member_id, ...item } = offerFor(gateway.org.memberId);
-    const trip = { trip_id, member_id, items: [item] };
     const bodies: Record<string, object> = {
       '/api/v1/handoff': offerFor(gateway.org.memberId),
-      '/api/v1/handoffs': trip,
-      '/api/v1/handoffs/check': trip,
+      '/api/v1/handoffs': tripFor(gateway.org.memberId),
+      '/api/v1/handoffs/check': tripFor(gateway.org.memberId),
       '/v1/handoffs/:externalId/reject': { reason: 'too dear' },
       '/v1/quotes/:id': { name: 'x' },
       '/v1/bookings/:id': { name: 'x' },

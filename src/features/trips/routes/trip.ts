@@ -9,6 +9,7 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { withMember } from '../../../records/included-member.ts';
 import { findMembers, viewOfMember } from '../../../records/member-names.ts';
+import { member } from '../../../records/members.ts';
 import { booking, quote } from '../../../records/quotes-and-bookings.ts';
 import type { FieldValues, RecordList } from '../../../records/records.ts';
 import { representationSchema } from '../../../records/representation.ts';
@@ -44,8 +45,8 @@ const tripSchema = Type.Object(
       ),
       { description: 'Whose trip it is. Empty without members:read.' },
     ),
-    quotes: list(representationSchema(quote), 'Newest first.'),
-    bookings: list(representationSchema(booking), 'Newest first.'),
+    quotes: list(representationSchema(withMember(quote, member)), 'Newest first.'),
+    bookings: list(representationSchema(withMember(booking, member)), 'Newest first.'),
     reservations: list(
       Type.Object({}, { additionalProperties: true }),
       'As the list of reservations shows them.',
