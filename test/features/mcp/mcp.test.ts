@@ -14,7 +14,16 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 
 const everyTool = [
-  ...['hand_off', 'list_hand_offs', 'get_hand_off', 'approve_hand_off', 'reject_hand_off'],
+  ...[
+    'hand_off',
+    'hand_off_trip',
+    'check_hand_off',
+    'get_trip',
+    'list_hand_offs',
+    'get_hand_off',
+    'approve_hand_off',
+    'reject_hand_off',
+  ],
   ...['search_members', 'get_member', 'list_quotes', 'get_quote', 'update_quote'],
   ...['list_bookings', 'get_booking', 'update_booking'],
   ...['check_table', 'reserve_table', 'get_reservation', 'cancel_reservation', 'list_events'],
@@ -195,7 +204,8 @@ describe('the endpoint for agents', () => {
       const { result } = (await response.json()) as { result: ToolResult };
       return [result.isError, result.structuredContent['status']];
     };
-    for (const tool of everyTool)
+    // The check tells of faults in its answer.
+    for (const tool of everyTool.filter((name) => name !== 'check_hand_off'))
       for (const given of [
         `{"limit":${deep}}`,
         `{"id":{},"externalId":${deep},"actor":{}}`,

@@ -29,7 +29,13 @@ const shared = {
   permission,
   idempotencyKey: 'ignored',
   tellsFaults: true,
-  answers: { 200: { description: 'What was found.', schema: checkAnswer } },
+  answers: {
+    200: {
+      description: 'What was found.',
+      schema: checkAnswer,
+      example: { ok: true, problems: [], warnings: [] },
+    },
+  },
   problems: ['store_unavailable', ...crmProblems],
 } as const;
 

@@ -52,7 +52,7 @@ const description =
   'safely. With `Prefer: respond-async`, and where an item needs approval, each item is stored as a hand-off of its own and ' +
   'answered 202.';
 
-const answered = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
+const tripAnswers = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
 
 /** A trip as one hand-off: several results, all or none, or each for itself. */
 export function handOffTripRoute(parts: HandoffParts): Route {
@@ -82,9 +82,9 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     },
     request: { body: withAllowedValues(tripBody, parts) },
     answers: {
-      200: { description: 'Every item was handed off before.', ...answered },
-      201: { description: 'Something was made; each item says what became of it.', ...answered },
-      202: { description: 'The items are stored, and delivered each for itself.', ...answered },
+      200: { description: 'Every item was handed off before.', ...tripAnswers },
+      201: { description: 'Something was made; each item says what became of it.', ...tripAnswers },
+      202: { description: 'The items are stored, and delivered each for itself.', ...tripAnswers },
     },
     problems: [
       ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),

@@ -55,9 +55,9 @@ export const checkAnswer = Type.Object(
           description: 'Code of the problem that the hand-off would be answered with.',
         }),
         detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
-        errors: Type.Array(fault, { description: 'The places in the body.' }),
+        errors: Type.Array(fault, { maxItems: 20, description: 'The places in the body.' }),
       }),
-      { description: 'All that the hand-off would be refused for.' },
+      { maxItems: 200, description: 'All that the hand-off would be refused for.' },
     ),
     warnings: Type.Array(
       Type.Object({
@@ -68,7 +68,7 @@ export const checkAnswer = Type.Object(
           description: 'The record that is there already.',
         }),
       }),
-      { description: 'What the hand-off would not be refused for.' },
+      { maxItems: 3000, description: 'What the hand-off would not be refused for.' },
     ),
   },
   { title: 'HandoffCheck' },

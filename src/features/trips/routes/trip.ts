@@ -36,14 +36,16 @@ const tripSchema = Type.Object(
           id: fields.member_id.schema,
           first_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
             description: 'Given name.',
+            examples: ['Amara'],
           }),
           last_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
             description: 'Family name.',
+            examples: ['Okafor'],
           }),
         },
         { additionalProperties: false },
       ),
-      { description: 'Whose trip it is. Empty without members:read.' },
+      { maxItems: 400, description: 'Whose trip it is. Empty without members:read.' },
     ),
     quotes: list(representationSchema(withMember(quote, member)), 'Newest first.'),
     bookings: list(representationSchema(withMember(booking, member)), 'Newest first.'),
