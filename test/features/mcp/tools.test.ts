@@ -128,7 +128,7 @@ describe('each tool is its route', () => {
     },
   });
 
-  test('there are twenty-one', () => assert.equal(tools.length, 21));
+  test('there are twenty-two', () => assert.equal(tools.length, 22));
 
   for (const route of tools) {
     const { tool, method, path, permission } = route;
