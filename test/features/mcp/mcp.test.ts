@@ -26,7 +26,14 @@ const everyTool = [
   ],
   ...['search_members', 'get_member', 'list_quotes', 'get_quote', 'update_quote'],
   ...['list_bookings', 'get_booking', 'update_booking'],
-  ...['check_table', 'reserve_table', 'get_reservation', 'cancel_reservation', 'list_events'],
+  ...[
+    'list_restaurants',
+    'check_table',
+    'reserve_table',
+    'get_reservation',
+    'cancel_reservation',
+    'list_events',
+  ],
 ];
 
 describe('the endpoint for agents', () => {
