@@ -28,7 +28,7 @@ interface OrgSchemaOptions {
 /** What the org's objects are like, and what of them does not fit the declarations. */
 export class OrgSchema {
   faults: readonly OrgFault[] = [];
-  /** Counts the changes of types. */
+  /** Counts the changes of types, and of values that callers may write. */
   version = 0;
   /** Columns of numbers, whose digits are kept as the CRM writes them. */
   numberColumns: ReadonlySet<string> = new Set();
@@ -39,6 +39,7 @@ export class OrgSchema {
   readonly #options: OrgSchemaOptions;
   readonly #all: readonly Resource[];
   #types = '';
+  #values = '';
 
   constructor(options: OrgSchemaOptions) {
     this.#options = options;
@@ -68,10 +69,12 @@ export class OrgSchema {
     this.faults = found;
     const columns = this.#all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn));
     this.numberColumns = new Set(columns);
-    const types = JSON.stringify(checked.map(([, one]) => [[...one.types], [...one.values]]));
+    const values = JSON.stringify(checked.map(([, one]) => [...one.values]));
+    const types = JSON.stringify(checked.map(([, one]) => [...one.types]));
+    if (types !== this.#types || values !== this.#values) this.version += 1;
+    this.#values = values;
     if (types === this.#types) return;
     this.#types = types;
-    this.version += 1;
     void this.changed.notify();
   }
 }

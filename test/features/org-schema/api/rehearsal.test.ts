@@ -207,9 +207,9 @@ describe('an administrator changes the org', () => {
     const document = (await (await gateway.request('/v1/docs')).json()) as {
       components: { schemas: Record<string, { properties: Record<string, Json> }> };
     };
-    const { NewQuote, Handoff } = document.components.schemas;
+    const { NewQuote, NewHandoff } = document.components.schemas;
     assert.deepEqual(NewQuote?.properties['source']?.['enum'], picklist.values);
-    const { properties = {} } = (Handoff?.properties['result'] ?? {}) as {
+    const { properties = {} } = (NewHandoff?.properties['result'] ?? {}) as {
       properties?: Record<string, Json>;
     };
     assert.deepEqual(properties['source']?.['enum'], picklist.values);
