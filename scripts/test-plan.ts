@@ -40,7 +40,7 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
   },
   { tests: /^test\/faults\/(call-budget|poisoned-calls)\./, inputs: /^src\/crm\/(budget|batching)\// },
   {
-    tests: /^test\/faults\/(rolling-restart|idempotency-kill-embedded)\./,
+    tests: /^test\/faults\/(rolling-restart|degraded-postgres|idempotency-kill-embedded)\./,
     inputs: /^src\/platform\/store\//,
   },
   { tests: /^test\/faults\/(workers|start)\./, inputs: /^src\/(main\.ts|cli\/workers\/|app\/)/ },
@@ -50,7 +50,8 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
   },
   { tests: /^test\/platform\/store\/rolling-back\./, inputs: /^src\/platform\/store\/migrations/ },
   {
-    tests: /^test\/features\/([^/]+)\/faults\/(copy|unnoted-writes|replicas|deliveries|webhooks|approvals)\./,
+    tests:
+      /^test\/features\/([^/]+)\/faults\/(copy|unnoted-writes|replicas|deliveries|webhooks|approvals|reservations-kill)\./,
     inputs: /^src\/features\/$1\//,
   },
 ];
