@@ -10,6 +10,7 @@ import { mcp } from './features/mcp/feature.ts';
 import { oauth } from './features/oauth/feature.ts';
 import { orgSchema } from './features/org-schema/feature.ts';
 import { partnerWebhooks } from './features/partner-webhooks/feature.ts';
+import { people } from './features/people/feature.ts';
 import { readCopy } from './features/read-copy/feature.ts';
 import { records } from './features/records/feature.ts';
 import { reservations } from './features/reservations/feature.ts';
@@ -33,6 +34,7 @@ export const features: readonly Feature[] = [
   partnerWebhooks,
   crmWebhooks,
   oauth,
+  people,
   mcp,
   discovery,
   consumerAdmin,

@@ -44,8 +44,10 @@ export interface AcceptedHandoff {
       consumer_id: string;
       /** Its name. */
       consumer_name: string | null;
-      /** The person, as X-Actor named them. */
+      /** The person, as X-Actor named them, or as they have signed in. */
       actor: string | null;
+      /** True: the person has signed in. */
+      verified: boolean;
     } | null;
     /** When. */
     decided_at: string | null;
@@ -63,8 +65,10 @@ export interface AcceptedHandoff {
       consumer_id: string;
       /** Its name. */
       consumer_name: string | null;
-      /** The person, as X-Actor named them. */
+      /** The person, as X-Actor named them, or as they have signed in. */
       actor: string | null;
+      /** True: the person has signed in. */
+      verified: boolean;
     };
     result: {
       /** What was chosen, for people. */
@@ -99,8 +103,10 @@ export interface AuditEvent {
     id: string;
     /** Its name. */
     name: string;
-    /** The person whom X-Actor named. */
+    /** The person whom X-Actor named, or who has signed in. */
     person: string | null;
+    /** True: the person has signed in. */
+    verified: boolean;
   };
   /** The consumer, or the hand-off by its External ID. */
   target: {
@@ -154,6 +160,8 @@ export interface AuthenticationAttempt {
   user_agent: string | null;
   /** The API key that was sent, or the beginning of what was sent in its place; null if none was. */
   api_key: string | null;
+  /** The person who has signed in and sent the request; null where it came with credentials of the consumer. */
+  person: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
   /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
@@ -310,6 +318,11 @@ export interface Consumer {
     /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
   } | null;
+  /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
+  people: ({
+    claim: string;
+    value: string;
+  })[];
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -412,6 +425,11 @@ export interface CreatedConsumer {
     /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
   } | null;
+  /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
+  people: ({
+    claim: string;
+    value: string;
+  })[];
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */
@@ -705,8 +723,10 @@ export interface HistoryEntry {
     consumer_id: string;
     /** Its name. */
     consumer_name: string | null;
-    /** The person, as X-Actor named them. */
+    /** The person, as X-Actor named them, or as they have signed in. */
     actor: string | null;
+    /** True: the person has signed in. */
+    verified: boolean;
   } | null;
   /** Of an update or a step; null where they are not known, and for all else. */
   changes: ({
@@ -953,6 +973,11 @@ export interface OwnConsumer {
     /** When it begins anew. */
     resets_at: string;
   } | null;
+  /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
+  people: ({
+    claim: string;
+    value: string;
+  })[];
   /** When its credentials were used last, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
   /** Every pair that is valid, and those that expired in the last 30 days. */

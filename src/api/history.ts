@@ -25,8 +25,10 @@ export interface HistoryReader {
 export interface Doer {
   consumer_id: string;
   consumer_name: string | null;
-  /** The person, as X-Actor named them. */
+  /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | null;
+  /** The person has signed in. */
+  verified: boolean;
 }
 
 /** A field that changed. A value that is not known, or too long, is left out. */

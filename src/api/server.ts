@@ -4,7 +4,7 @@ import { parse } from 'node:querystring';
 import Fastify, { type FastifyInstance, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
-import type { Authenticate, BearerTokens } from '../identity/consumers/authentication.ts';
+import type { Authenticate, BearerTokens, Sessions } from '../identity/consumers/authentication.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
 import { currentSchema } from '../platform/base/current-schema.ts';
 import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
@@ -50,6 +50,8 @@ export interface ServerOptions {
   authenticate: Authenticate;
   /** Undefined: no tokens are issued. */
   tokens?: BearerTokens | undefined;
+  /** Undefined: nobody can sign in. */
+  sessions?: Sessions | undefined;
   attempts: AttemptRecorder;
   limits: Limits;
   ledger: Ledger;
@@ -242,8 +244,8 @@ function register(
   });
 }
 
-function authenticatorsOf({ authenticate, tls, limits }: ServerOptions): Authenticators {
-  return { authenticate, certificates: tls?.certificates ?? checkWithoutTls, limits };
+function authenticatorsOf({ authenticate, sessions, tls, limits }: ServerOptions): Authenticators {
+  return { authenticate, sessions, certificates: tls?.certificates ?? checkWithoutTls, limits };
 }
 
 /** A public route also answers callers without credentials; elsewhere they get problems only, which are counted there. */

@@ -7,7 +7,13 @@ import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
 import type { SimulatedOrg } from '../crm/simulated-org.ts';
 import type { Core, Started as StartedFeature } from '../feature.ts';
 import { features } from '../features.ts';
-import { bearerTokens, liveOnly, withTokens } from '../identity/consumers/authentication.ts';
+import {
+  bearerTokens,
+  liveOnly,
+  sessions as peopleSessions,
+  withSessions,
+  withTokens,
+} from '../identity/consumers/authentication.ts';
 import type { KeySets } from '../identity/consumers/keys.ts';
 import { createRateLimits } from '../identity/rate-limits/rate-limits.ts';
 import { clearTimeout, setTimeout, sleep } from '../platform/base/chance.ts';
@@ -157,17 +163,18 @@ function routesOf(core: Core, started: ReadonlyMap<string, StartedFeature>): Rou
   });
 }
 
-type Authenticating = Pick<ServerOptions, 'tokens' | 'authenticate' | 'routes'>;
+type Authenticating = Pick<ServerOptions, 'tokens' | 'sessions' | 'authenticate' | 'routes'>;
 
 /** Tokens where they are issued, and test consumers where they have something to work on. */
 function authenticationOf({ offers, consumers }: Core, routes: readonly Route[]): Authenticating {
   const tokens = offers.find(bearerTokens);
-  const authenticate = withTokens(consumers.authenticate, tokens);
-  if (offers.find(testWorlds)) return { tokens, authenticate, routes };
+  const sessions = offers.find(peopleSessions);
+  const authenticate = withSessions(withTokens(consumers.authenticate, tokens), sessions);
+  if (offers.find(testWorlds)) return { tokens, sessions, authenticate, routes };
   const forLive = routes.map((route) =>
     route.form ? { ...route, form: { authenticate: liveOnly(route.form.authenticate) } } : route,
   );
-  return { tokens, authenticate: liveOnly(authenticate), routes: forLive };
+  return { tokens, sessions, authenticate: liveOnly(authenticate), routes: forLive };
 }
 
 function probesOf(
@@ -198,7 +205,7 @@ function connected(check: () => Promise<void>) {
 
 function buildServer(
   platform: Platform,
-  { tls, tokens, authenticate, routes }: Authenticating & Pick<ServerOptions, 'tls'>,
+  { tls, tokens, sessions, authenticate, routes }: Authenticating & Pick<ServerOptions, 'tls'>,
 ): Server {
   const { settings, metrics, opened, stopping, database, consumers } = platform;
   const limits = createRateLimits({ ...platform, ...settings.rateLimit });
@@ -208,6 +215,7 @@ function buildServer(
     routes,
     authenticate,
     tokens,
+    sessions,
     attempts: consumers.attempts,
     limits: { ...limits, allowances: platform.allowances },
     ledger: createLedger({

@@ -36,7 +36,7 @@ export const createdByFields = {
 };
 
 /** Who makes a record, as its fields have it; nothing for the service's own work. */
-export type Creator = Pick<Call, 'consumerId' | 'consumerName' | 'actor'>;
+export type Creator = Pick<Call, 'consumerId' | 'consumerName' | 'actor' | 'subject'>;
 
 export function creatorValues({ consumerId, consumerName, actor }: Creator): FieldValues {
   if (consumerId === undefined) return {};
@@ -54,8 +54,8 @@ export function creatorOf({ fields }: Pick<Resource, 'fields'>, creator: Creator
 
 /** The consumer that made something, as answers name it. */
 export function viewOfCreator(creator: Creator & { consumerId: string }) {
-  const { consumerId, consumerName = null, actor = null } = creator;
-  return { consumer_id: consumerId, consumer_name: consumerName, actor };
+  const { consumerId, consumerName = null, actor = null, subject } = creator;
+  return { consumer_id: consumerId, consumer_name: consumerName, actor, verified: subject !== undefined };
 }
 
 /** No record is refused because a name is long: what does not fit is cut, never within a character. */

@@ -45,5 +45,6 @@ export const tableOwners: Readonly<Record<string, string>> = {
   test_records: 'src/features/test-mode',
   test_faults: 'src/features/test-mode',
   used_assertions: 'src/features/oauth',
+  people_sessions: 'src/features/people',
   webhook_events: 'src/features/crm-webhooks',
 };

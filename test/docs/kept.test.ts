@@ -61,6 +61,8 @@ describe('the page on data protection names all that is kept', () => {
       const made = [
         ...['cache/<environment>/key', 'crm-shares', 'revoked-consumers'],
         ...['test-families/<id>', 'webhook-endpoints/<id>'],
+        // An operator writes it, where people sign in.
+        'people/<environment>/client-secret',
       ];
       const found = [...secretsIn(join(installation.dataDir, 'secrets')), ...made];
       const secrets = [...new Set(found)].toSorted();

@@ -89,16 +89,18 @@ export class ClaimsTable {
     const statement = sql<Omit<ClaimRow, keyof Held> & KeyColumns>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
-          last_attempt_at, repeat_until, record_id, actor)
+          last_attempt_at, repeat_until, record_id, actor, actor_verified)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
         ${leaseEnd}, now(), now(), now() + make_interval(secs => repeat_seconds),
-        coalesce(record_id, external_id), actor
+        coalesce(record_id, external_id), actor, proven is not null
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
         ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[],
         ${column(({ repeatWindowSeconds }) => repeatWindowSeconds ?? null)}::double precision[],
-        ${column(({ recordId }) => recordId ?? null)}::uuid[], ${column(({ actor }) => actor ?? null)}::text[])
-        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds, record_id, actor)
+        ${column(({ recordId }) => recordId ?? null)}::uuid[], ${column(({ actor }) => actor ?? null)}::text[],
+        ${column(({ isActorProven }) => (isActorProven ? 1 : null))}::integer[])
+        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds, record_id, actor,
+          proven)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
         ${lease.begin},
@@ -110,6 +112,7 @@ export class ClaimsTable {
         external_id = case when ${isContinued} then c.external_id else excluded.external_id end,
         record_id = case when ${isContinued} then c.record_id else excluded.record_id end,
         actor = case when ${isContinued} then c.actor else excluded.actor end,
+        actor_verified = case when ${isContinued} then c.actor_verified else excluded.actor_verified end,
         created_at = case when ${isContinued} then c.created_at else excluded.created_at end,
         entity_tag_before = case when ${isContinued} then c.entity_tag_before end,
         completed_at = null, response_status = null, response_headers = null, response_body = null,

@@ -26,6 +26,8 @@ export interface KeyedRequest {
   recordId?: string | undefined;
   /** The person, as X-Actor named them. */
   actor?: string | undefined;
+  /** That person has signed in. */
+  isActorProven?: boolean;
   /** The record that an unconditional change writes. */
   overwrites?: string | undefined;
   /** For a request without a key: for so long after its arrival the same one counts as its repeat. */

@@ -7,6 +7,7 @@ import { claimant } from './keyed-request.ts';
 export interface KnownRequest {
   consumer_id: string;
   actor: string | null;
+  verified: boolean;
   /** Name of the operation. */
   operation: string;
   created_at: Date;
@@ -22,7 +23,7 @@ export async function requestsAbout(
 ): Promise<KnownRequest[]> {
   const statement = sql<KnownRequest>`
     select case when starts_with(consumer_id, ${claimant}) then substr(consumer_id, ${claimant.length + 1}) else consumer_id
-      end as consumer_id, actor, operation, created_at, coalesce(response_status >= 400, false) as is_refused
+      end as consumer_id, actor, actor_verified as verified, operation, created_at, coalesce(response_status >= 400, false) as is_refused
     from idempotency_claims where record_id = ${recordId} order by created_at desc limit ${limit}`;
   const { rows } = await orUnavailable(() => statement.execute(database.sql), {
     keeps: 'keeps the requests',

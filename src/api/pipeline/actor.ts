@@ -13,11 +13,16 @@ declare module 'fastify' {
 /** Characters at most, as the CRM's field has them. */
 const maxLength = 255;
 
-/** Reads X-Actor on every write of a consumer. */
+/** Reads X-Actor on every write of a consumer; of a person who has signed in it does not count. */
 export function readActor({ method, permission }: Route): Step {
   const isWrite = method !== 'GET' && !isPublic(permission);
   return (request) => {
     if (!isWrite) return;
+    const { person } = request.consumer ?? {};
+    if (person !== undefined) {
+      request.actor = person.actor;
+      return;
+    }
     if (request.headers['x-actor'] === undefined) return;
     const [value = '', ...more] = request.raw.headersDistinct['x-actor'] ?? [];
     if (more.length > 0) throw invalid('must be sent once');

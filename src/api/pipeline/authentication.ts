@@ -7,6 +7,7 @@ import {
   invalidCredentials,
   missing,
   type PresentedCredentials,
+  type Sessions,
 } from '../../identity/consumers/authentication.ts';
 import { looksLikeTestKey } from '../../identity/consumers/credentials.ts';
 import {
@@ -51,6 +52,8 @@ declare module 'fastify' {
           consumerId: string | null;
           /** As in `Accepted`. */
           credential: string | undefined;
+          /** Who has signed in and sent it. */
+          person: string | undefined;
         })
       | undefined;
   }
@@ -62,6 +65,8 @@ declare module 'fastify' {
 
 export interface Authenticators {
   authenticate: Authenticate;
+  /** Undefined: nobody can sign in. */
+  sessions: Sessions | undefined;
   certificates: CertificateCheck;
   limits: Limits;
 }
@@ -79,7 +84,7 @@ interface AuthenticationSteps {
 export function authenticationSteps(route: Route, authenticators: Authenticators): AuthenticationSteps {
   const { permission, usedFields, passesOn = false } = route;
   if (isPublic(permission)) return {};
-  const { authenticate, limits } = authenticators;
+  const { authenticate, sessions, limits } = authenticators;
   const byBody = 'anyOf' in permission ? permission.byBody : undefined;
   const byPath = 'anyOf' in permission ? permission.byPath : undefined;
   const firstOf = wantedFirst(permission);
@@ -99,8 +104,9 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
   };
   return {
     onRequest: (request, reply) => {
-      const presented = presentedBy(request);
-      if (isTwofold(presented)) refuseTwofold(request);
+      const presented = presentedBy(request, sessions);
+      if (isTwofold(presented)) refuseTwofold(request, presented);
+      if (presented.session) requireOwnPage(request, reply, route, limits);
       const authentication = authenticate(presented);
       if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
       return authentication.then((found) => admit(request, reply, found));
@@ -167,7 +173,7 @@ export function markTest(request: FastifyRequest, reply: FastifyReply): void {
  * right ones do.
  */
 export function countOpenly(
-  { authenticate, certificates, limits }: Authenticators,
+  { authenticate, sessions, certificates, limits }: Authenticators,
   { showsMore = false } = {},
 ): Step {
   const countBy = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
@@ -193,10 +199,11 @@ export function countOpenly(
     requireWithinLimit(request);
   };
   return (request, reply) => {
-    const presented = presentedBy(request);
+    // A session counts where the console asks for more than everybody gets.
+    const presented = presentedBy(request, showsMore && isOfOwnPage(request) ? sessions : undefined);
     if (isTwofold(presented)) {
       countBy(request, reply, missing);
-      return showsMore ? refuseTwofold(request) : undefined;
+      return showsMore ? refuseTwofold(request, presented) : undefined;
     }
     const authentication = isPresent(presented) ? authenticate(presented) : authenticateByForm(request);
     if (authentication instanceof Promise) {
@@ -253,7 +260,8 @@ function countElsewhere(request: FastifyRequest, limits: Limits): void {
 }
 
 /** The address is read now: a connection that has ended has none. */
-export function recordAttempt(request: FastifyRequest, { result, consumerId, credential }: Authentication) {
+export function recordAttempt(request: FastifyRequest, authentication: Authentication) {
+  const { result, consumerId, credential } = authentication;
   const timestamp = formatTimestamp(wallMs());
   const found = normaliseAddress(addressOf(request));
   // A trusted proxy may forward text that is not an address.
@@ -262,6 +270,7 @@ export function recordAttempt(request: FastifyRequest, { result, consumerId, cre
     result,
     consumerId,
     credential,
+    person: authentication.result === 'accepted' ? authentication.consumer.person?.actor : undefined,
     timestamp,
     address,
     sum: undefined,
@@ -275,11 +284,12 @@ function sumOf(address: string): AttemptSum {
   return { by: 'network', name: networkOf(address) };
 }
 
-/** The credentials in the headers of a request. */
-export function presentedBy({ headers }: FastifyRequest): PresentedCredentials {
-  const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization } = headers;
+/** The credentials in the headers of a request; `sessions`: where sessions count. */
+export function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): PresentedCredentials {
+  const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization, cookie } = headers;
   const token = authorization === undefined ? undefined : bearerTokenIn(authorization);
-  return { apiKey: single(apiKey), apiSecret: single(apiSecret), token };
+  const session = sessions?.sessionIn(cookie);
+  return { apiKey: single(apiKey), apiSecret: single(apiSecret), token, ...(session && { session }) };
 }
 
 /** The token of `Authorization: Bearer` (RFC 6750 section 2.1); undefined for any other scheme. */
@@ -289,21 +299,66 @@ export function bearerTokenIn(authorization: string): string | undefined {
 }
 
 /** Whether anything of credentials was sent. */
-export function isPresent({ apiKey, apiSecret, token }: PresentedCredentials): boolean {
-  return Boolean(apiKey || apiSecret || token);
+export function isPresent({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
+  return Boolean(apiKey || apiSecret || token || session);
 }
 
-/** A token beside a pair: it is not known which of them is meant (RFC 6750 section 3.1). */
-function isTwofold({ apiKey, apiSecret, token }: PresentedCredentials): boolean {
-  return token !== undefined && Boolean(apiKey || apiSecret);
+/** Two kinds of credentials: it is not known which of them is meant (RFC 6750 section 3.1). */
+function isTwofold({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
+  const isPair = Boolean(apiKey || apiSecret);
+  return (token !== undefined && isPair) || (session !== undefined && (isPair || token !== undefined));
 }
 
-function refuseTwofold(request: FastifyRequest): never {
+function refuseTwofold(request: FastifyRequest, { session }: PresentedCredentials): never {
   recordAttempt(request, missing);
+  if (session !== undefined) {
+    const text = 'holds a session, and other credentials are there too; send one or the other';
+    throw new Problem('invalid_request', `The Cookie header ${text}.`, {
+      errors: [{ header: 'Cookie', message: text }],
+    });
+  }
   const message = 'holds a token, and x-api-key or x-api-secret is there too; send one or the other';
   throw new Problem('invalid_request', `The Authorization header ${message}.`, {
     errors: [{ header: 'Authorization', message }],
   });
+}
+
+/** Browsers say which page sends a request, and no page can say that it is another. */
+function isOfOwnPage({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  return headers['sec-fetch-site'] === 'same-origin';
+}
+
+/** A header that no page of another site can send, and no form. */
+function isMarkedWrite({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  return headers['x-handoff-session'] === '1';
+}
+
+/** Browsers send sessions along with requests that the person has not asked for. Throws `permission_denied` for these. */
+function requireOwnPage(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { method, path }: Route,
+  limits: Limits,
+): void {
+  const fault = /^\/(?:api\/)?v1\//.test(path)
+    ? sessionFaultOf(request, method !== 'GET')
+    : 'Sessions of people do not count here. Send an API key and secret, or an access token.';
+  if (fault === undefined) return;
+  recordAttempt(request, missing);
+  countStranger(request, reply, limits, true);
+  throw request.limitRefusal ?? new Problem('permission_denied', fault);
+}
+
+/** Why a request with a session is not one of the console; undefined where it is. */
+export function sessionFaultOf(
+  request: Pick<FastifyRequest, 'headers'>,
+  isWrite: boolean,
+): string | undefined {
+  if (!isOfOwnPage(request))
+    return 'Sessions of people count for requests of the console only: the header Sec-Fetch-Site must be same-origin.';
+  if (isWrite && !isMarkedWrite(request))
+    return 'With a session, a request that writes needs the header X-Handoff-Session: 1.';
+  return undefined;
 }
 
 /** What is needed before the body is read: one of these; any credentials will do where it is empty. */

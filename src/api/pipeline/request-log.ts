@@ -141,6 +141,7 @@ class Observation {
       sum: attempt.sum ?? this.#sumOfRefusals(consumerId, result, status),
       request_id: id,
       user_agent: userAgentOf(headers),
+      person: attempt.person ?? null,
       api_key: publicKeyIn(credential === undefined ? headers['x-api-key'] : apiKeyIn(credential)),
       status,
     };

@@ -119,6 +119,7 @@ function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
     ...call,
     consumerName: consumer.name,
     actor,
+    subject: consumer.person?.subject,
     visible: (resource) => visibleRecords(consumer, resource),
     visibleFields: (resource) => visibleFields(consumer, resource),
   };
@@ -177,6 +178,7 @@ function requestToClaim(
     externalId: newId(),
     recordId: recordIn(request.params),
     actor,
+    isActorProven: consumer.person !== undefined,
   };
   const body = identifyingBytes(request);
   if (idempotencyKey === undefined)

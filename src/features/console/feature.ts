@@ -1,9 +1,10 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { sessions } from '../../identity/consumers/authentication.ts';
 import { version } from '../../platform/base/version.ts';
 import { Activity } from './activity/activity.ts';
 import { readConsoleFiles } from './console-files.ts';
 import { type ActivityParts, activityRoute } from './routes/activity.ts';
-import { type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
+import { type ConsoleFacts, type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
 import { type ConsoleSettings, consolePart } from './settings.ts';
 
 interface Parts extends ActivityParts {
@@ -33,9 +34,15 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
   const pages: ConsoleServices = {
     files: () => readConsoleFiles({ hasSamples: !production, resultOrigins }),
     resultOrigins,
-    facts: async () => ({ environment, version, record_url: await recordUrl(core) }),
+    facts: async () => ({ environment, version, record_url: await recordUrl(core), people: peopleOf(core) }),
   };
   return { routes: { ...parts, pages }, home: consolePath };
+}
+
+/** How people sign in; null where they cannot. */
+function peopleOf({ offers }: Core): ConsoleFacts['people'] {
+  const found = offers.find(sessions);
+  return found ? { label: found.label, only: found.isOnly } : null;
 }
 
 /** Where the CRM shows a record, with `{id}`; null before the CRM has reported its address. */

@@ -39,22 +39,23 @@ export async function insertNew(
       from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
         ${column(({ consumerId }) => consumerId)}::text[],
         ${column(({ consumerName }) => consumerName ?? null)}::text[],
-        ${column(({ actor }) => actor ?? null)}::text[], ${column(({ requestId }) => requestId)}::text[],
+        ${column(({ actor }) => actor ?? null)}::text[], ${column(({ subject }) => subject ?? null)}::text[],
+        ${column(({ requestId }) => requestId)}::text[],
         ${column(({ tripId }) => tripId)}::uuid[], ${column(({ memberId }) => memberId)}::uuid[],
         ${column(({ result }) => result.name)}::text[], ${column(({ result }) => result.source)}::text[],
         ${column(({ result }) => result.details)}::text[], ${column(validUntilOf)}::timestamptz[],
         ${column(({ reference }) => reference ?? null)}::text[], ${column(({ onRepeat }) => onRepeat ?? null)}::text[],
         ${column(({ mayExist }) => mayExist)}::boolean[], ${column(({ isHeld }) => isHeld)}::boolean[],
         ${column(({ delaySeconds = 0 }) => delaySeconds)}::integer[])
-        with ordinality as given (external_id, type, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
-          name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, number)
+        with ordinality as given (external_id, type, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id,
+          member_id, name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, number)
     ), waiting as (
       select consumer_id, (${countWaiting(status, ofConsumer, ofSame)}) as count
       from (select distinct consumer_id from wanted) as wanted
     )
-    insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, request_id, trip_id, member_id,
+    insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id,
       name, source, details, valid_until, reference, on_repeat, approval, attempts, may_exist, fence, lease_until, due_at, accepted_at)
-    select external_id, type, ${status}, consumer_id, consumer_name, actor, request_id, trip_id, member_id, name,
+    select external_id, type, ${status}, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id, name,
       source, details, valid_until, reference, on_repeat, ${approval}, is_held::integer, may_exist or is_held, ${firstFence},
       case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}
     from wanted join waiting using (consumer_id)

@@ -55,8 +55,10 @@ export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired'] a
 export interface Decider {
   consumer_id: string;
   consumer_name: string | null;
-  /** The person, as X-Actor named them. */
+  /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | null;
+  /** The person has signed in; decisions of earlier versions do not say. */
+  verified?: boolean;
 }
 
 /** What became of the question whether it may be made. */
@@ -72,8 +74,10 @@ export interface Approval {
 export interface Origin {
   consumerId: string;
   consumerName: string | undefined;
-  /** The person, as X-Actor named them. */
+  /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | undefined;
+  /** As in `Call`. */
+  subject: string | undefined;
   requestId: string;
 }
 

@@ -326,6 +326,6 @@ function refusalOf(error: unknown) {
 
 /** On behalf of who handed it off: the record says so. */
 function backgroundCall(handoff: TakenHandoff, background: Call['background'], ms: number): Call {
-  const { requestId, consumerId, consumerName, actor } = handoff;
-  return { ...startCall(requestId, consumerId, ms), consumerName, actor, background, isWrite: true };
+  const { requestId, consumerId, consumerName, actor, subject } = handoff;
+  return { ...startCall(requestId, consumerId, ms), consumerName, actor, subject, background, isWrite: true };
 }

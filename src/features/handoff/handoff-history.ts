@@ -40,7 +40,11 @@ function decisionOf(approval: Approval | undefined): FoundEntry[] {
   if (approval?.decidedAt === undefined) return [];
   const { status, decidedAt, decidedBy } = approval;
   if (status !== 'approved' && status !== 'rejected') return [];
-  return [entry(decidedAt, status, { by: decidedBy ?? null, once: status })];
+  return [entry(decidedAt, status, { by: doerOf(decidedBy), once: status })];
+}
+
+function doerOf(decider: Approval['decidedBy']): Doer | null {
+  return decider === undefined ? null : { ...decider, verified: decider.verified ?? false };
 }
 
 function endOf({ status, completedAt }: StoredHandoff, by: Doer | null): FoundEntry[] {

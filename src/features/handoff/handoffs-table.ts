@@ -163,7 +163,8 @@ export class HandoffsTable {
       with due as (${due}), taken as (
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
         from due where h.external_id = due.external_id
-        returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
+        returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.actor_subject,
+          h.request_id, h.trip_id,
           h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
           h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval
       )

@@ -465,8 +465,8 @@ function newHandoff(request: HandoffRequest, options: HandOffOptions, call: Call
   return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since };
 }
 
-function originOf({ requestId, consumerId = '', consumerName, actor }: Call): Origin {
-  return { requestId, consumerId, consumerName, actor };
+function originOf({ requestId, consumerId = '', consumerName, actor, subject }: Call): Origin {
+  return { requestId, consumerId, consumerName, actor, subject };
 }
 
 /** As it is stored of a try that no other shared. */

@@ -6,7 +6,7 @@ import type { HandoffType } from './handoff.ts';
 
 /** What a `StoredHandoff` is read from, of the table `h`. */
 export const columns = sql.raw(
-  `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.consumer_name, h.actor, h.request_id, h.trip_id,
+  `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.consumer_name, h.actor, h.actor_subject, h.request_id, h.trip_id,
    h.member_id, h.name, h.source, h.valid_until, h.approval, h.decided_by, h.decided_at, h.reason, h.native_id, h.problem,
    h.attempts, h.accepted_at, h.completed_at, h.reference, h.on_repeat`,
 );
@@ -18,6 +18,7 @@ interface CommonRow {
   consumer_id: string;
   consumer_name: string | null;
   actor: string | null;
+  actor_subject: string | null;
   request_id: string;
   trip_id: string;
   valid_until: Date | null;
@@ -98,6 +99,7 @@ function toCommon(row: CommonRow): Origin & { externalId: string; type: HandoffT
     consumerId: row.consumer_id,
     consumerName: row.consumer_name ?? undefined,
     actor: row.actor ?? undefined,
+    subject: row.actor_subject ?? undefined,
     requestId: row.request_id,
   };
 }

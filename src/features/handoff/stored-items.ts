@@ -84,7 +84,7 @@ function replaceContent(
       )
       update handoffs h set name = ${result.name}, details = ${result.details},
         valid_until = ${validUntil === undefined ? null : new Date(validUntil)}, on_repeat = 'update',
-        actor = ${origin.actor ?? null}, request_id = ${origin.requestId}, fence = h.fence + 1, due_at = now(),
+        actor = ${origin.actor ?? null}, actor_subject = ${origin.subject ?? null}, request_id = ${origin.requestId}, fence = h.fence + 1, due_at = now(),
         status = case when asked then 'awaiting_approval' else h.status end,
         approval = case when asked then 'pending' else h.approval end,
         decided_by = case when asked then null else h.decided_by end,

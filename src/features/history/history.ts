@@ -28,21 +28,34 @@ export function createHistory({ sources, records, resources }: HistoryOptions): 
     const { type } = subject;
     if (type !== 'quote' && type !== 'booking') return undefined;
     const record = await records.find(resources[type], subject.id, reader.call);
-    return record && inOrder(withoutRepeats([...creationOf(record.values, type, reader), ...found]));
+    return (
+      record && inOrder(withoutRepeats([...creationOf(record.values, { type, reader, found }), ...found]))
+    );
   };
 }
 
 /** The creation as the record has it, where that is not hidden. */
 function creationOf(
   values: Readonly<Record<string, string | null | undefined>>,
-  type: 'quote' | 'booking',
-  { call }: HistoryReader,
+  {
+    type,
+    reader: { call },
+    found,
+  }: { type: 'quote' | 'booking'; reader: HistoryReader; found: readonly FoundEntry[] },
 ): FoundEntry[] {
   const fields = call.visibleFields?.(`${type}s`);
   const { created_at, consumer_id, consumer_name = null, actor = null } = values;
   if (!created_at || !isFieldVisible(fields, 'created_at')) return [];
   const isKnown = consumer_id && isFieldVisible(fields, 'created_by');
-  const by = isKnown ? { consumer_id, consumer_name, actor } : null;
+  // The CRM does not say; the request that made it does, as long as it is kept.
+  const verified = found.some(
+    ({ kind, by: asked }) =>
+      kind === 'requested' &&
+      asked?.verified === true &&
+      asked.actor === actor &&
+      asked.consumer_id === consumer_id,
+  );
+  const by = isKnown ? { consumer_id, consumer_name, actor, verified } : null;
   return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
 }
 

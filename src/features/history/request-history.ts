@@ -51,11 +51,11 @@ function entryOf(
   { call }: HistoryReader,
   nameOf: (consumerId: string) => string | undefined,
 ): FoundEntry {
-  const { consumer_id, actor, created_at } = request;
+  const { consumer_id, actor, verified, created_at } = request;
   const resource = collectionOf[type];
   const showsMaker = resource !== undefined && isFieldVisible(call.visibleFields?.(resource), 'created_by');
   return entry(created_at, 'requested', {
-    by: showsMaker ? { consumer_id, consumer_name: nameOf(consumer_id) ?? null, actor } : null,
+    by: showsMaker ? { consumer_id, consumer_name: nameOf(consumer_id) ?? null, actor, verified } : null,
     endpoint: `${method} ${path}`,
     // What it makes other sources know too.
     ...(requested?.makes && { once: 'requested' }),

@@ -91,6 +91,7 @@ interface Row {
   consumer_id: string | null;
   consumer_name: string | null;
   actor: string | null;
+  actor_subject: string | null;
 }
 
 /** What `erase` did with a reservation of the member: false where it is not finished. */
@@ -110,7 +111,7 @@ const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
 const columns = sql.raw(
   `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
    p.table_reference, p.table_status, p.refusal, p.owed as waiting_request, p.fence::text, p.attempts,
-   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor`,
+   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor, p.actor_subject`,
 );
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
 const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
@@ -120,7 +121,7 @@ const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
  * Clients rely on a name being there.
  */
 const erasure = sql`
-  erased_at = ${timeNow}, details = null, refusal = null, actor = null,
+  erased_at = ${timeNow}, details = null, refusal = null, actor = null, actor_subject = null,
   ordered = jsonb_build_object('tripId', p.ordered -> 'tripId', 'name', '(erased)', 'table', jsonb_build_object(
     'memberId', p.ordered #> '{table,memberId}', 'startAt', p.ordered #> '{table,startAt}',
     'timeZone', p.ordered #> '{table,timeZone}',
@@ -144,11 +145,11 @@ export class PlansTable {
     const { id, order, details = null, partner, tableToken, request, creator } = plan;
     const query = sql<Row & { fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
-        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor, steps)
+        next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor, actor_subject, steps)
       values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details}, ${partner}, ${tableToken},
         ${JSON.stringify(request)}::jsonb, ${firstFence}, ${leaseEnd}, now(), ${timeNow}, ${timeNow},
         ${creator.consumerId ?? null}, ${creator.consumerName ?? null}, ${creator.actor ?? null},
-        jsonb_build_array(${stepTo(sql`'making_booking'`)}))
+        ${creator.subject ?? null}, jsonb_build_array(${stepTo(sql`'making_booking'`)}))
       on conflict (id) do update set ${lease.begin}
       where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
@@ -368,9 +369,15 @@ function isVisible(visible: Visible) {
   return isRowVisible(visible, sql`p.consumer_id`);
 }
 
-function toCreator({ consumer_id: consumerId, consumer_name: consumerName, actor }: Row): Plan['creator'] {
+function toCreator(row: Row): Plan['creator'] {
+  const { consumer_id: consumerId, consumer_name: consumerName, actor, actor_subject: subject } = row;
   if (consumerId === null) return undefined;
-  return { consumerId, consumerName: consumerName ?? undefined, actor: actor ?? undefined };
+  return {
+    consumerId,
+    consumerName: consumerName ?? undefined,
+    actor: actor ?? undefined,
+    subject: subject ?? undefined,
+  };
 }
 
 function toPlan(row: Row): Plan {

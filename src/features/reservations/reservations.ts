@@ -137,7 +137,7 @@ function viewAsKnown(plan: Plan): ReservationView {
 }
 
 /** For a plan of an older program, which did not note who made it. */
-const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined };
+const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined, subject: undefined };
 
 /** A caller that may see only its own bookings sees only its own reservations. */
 function visibleTo(call: Call): Visible {

@@ -64,11 +64,11 @@ export class AttemptTable {
   async add(attempts: readonly StoredAttempt[]): Promise<void> {
     await sql`
       insert into authentication_attempts
-        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status)
-      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status)
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, person, status
       from json_to_recordset(${JSON.stringify(attempts)}::json) as attempt (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
-        address text, user_agent text, api_key text, status smallint)
+        address text, user_agent text, api_key text, person text, status smallint)
       on conflict do nothing`.execute(this.#database.sql);
   }
 
@@ -87,14 +87,14 @@ export class AttemptTable {
     // Counts only grow: one that comes late must not set back a greater one.
     await sql`
       insert into authentication_attempts as known
-        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, status,
+        (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status,
           minute, address, refused_minute, counts)
-      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, status,
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, person, status,
         case "by" when 'network' then minute end, case "by" when 'network' then name end,
         case "by" when 'consumer' then minute end, jsonb_build_object(id, "count")
       from json_to_recordset(${JSON.stringify(totals)}::json) as total (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
-        address text, user_agent text, api_key text, status smallint,
+        address text, user_agent text, api_key text, person text, status smallint,
         minute timestamptz, "by" text, name text, "count" integer)
       on conflict ${rowOf[by]} do update
       set counts = known.counts || jsonb_build_object(excluded.id, greatest(
@@ -130,7 +130,7 @@ export class AttemptTable {
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
     const { rows } = await sql<Row>`
       select id, attempted_at, consumer_id, endpoint, result, request_id,
-        client_address, user_agent, api_key, status,
+        client_address, user_agent, api_key, person, status,
         coalesce((select sum(value::integer) from jsonb_each_text(counts)), 1)::integer as count
       from authentication_attempts ${where}
       order by id desc limit ${limit}`.execute(this.#database.sql);
@@ -160,4 +160,13 @@ export class AttemptTable {
         select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${limit})`;
     return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
+}
+
+/** Attempts no longer name the person, in any case of letters; returns how many did. Throws what the database does. */
+export async function forgetPersonInAttempts(database: Database, person: string): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    update authentication_attempts set person = null where lower(person) = lower(${person})`.execute(
+    database.bulk,
+  );
+  return Number(numAffectedRows);
 }

@@ -32,6 +32,8 @@ export interface Attempt {
   user_agent: string | null;
   /** The public half of what was presented; null where none was. */
   api_key: string | null;
+  /** Who has signed in and sent it; null where it came with credentials of the consumer. */
+  person: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
   /** Set beyond the limit of single entries: the attempt is added to this sum and has no entry of its own. */

@@ -31,8 +31,10 @@ const eventSchema = Type.Object({
     type: Type.Enum(authorTypes),
     id: Type.String(),
     name: Type.String(),
-    /** The person whom X-Actor named. */
+    /** The person whom X-Actor named, or who has signed in. */
     person: textOrNull,
+    /** The person has signed in. Events of earlier versions do not say. */
+    verified: Type.Optional(Type.Boolean()),
   }),
   target: Type.Object({ id: Type.String(), name: Type.String() }),
   address: textOrNull,

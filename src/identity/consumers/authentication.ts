@@ -14,6 +14,8 @@ export interface PresentedCredentials {
   apiSecret: string | undefined;
   /** In place of both: a bearer token. */
   token?: string | undefined;
+  /** In place of these: the session of a person. */
+  session?: string | undefined;
 }
 
 export type Authentication = Accepted | Refused;
@@ -33,6 +35,27 @@ export interface BearerTokens {
 }
 
 export const bearerTokens = defineOffer<BearerTokens>('bearer tokens');
+
+/** Accepts sessions of people; offered by the feature that signs them in. */
+export interface Sessions {
+  /** The session in a Cookie header, in the form that sessions have. */
+  sessionIn(cookies: string | undefined): string | undefined;
+  /** Throws `Problem` store_unavailable. */
+  authenticate(session: string): Promise<Authentication>;
+  /** How people call the account that they sign in with: `your company account`. */
+  label: string;
+  /** Nobody is to sign in to the console with a key. */
+  isOnly: boolean;
+}
+
+export const sessions = defineOffer<Sessions>('sessions');
+
+/** Authenticates by sessions of people as well, where there are any. */
+export function withSessions(authenticate: Authenticate, people: Sessions | undefined): Authenticate {
+  if (people === undefined) return authenticate;
+  return (presented) =>
+    presented.session ? people.authenticate(presented.session) : authenticate(presented);
+}
 
 /** Authenticates by pairs, and by tokens where they are issued. */
 export function withTokens(authenticate: Authenticate, tokens: BearerTokens | undefined): Authenticate {

@@ -19,6 +19,8 @@ export interface Authority {
   author: Author;
   /** Of the token that it calls with: it can do no more than these allow. */
   scopes?: ReadonlySet<string> | undefined;
+  /** A person who has signed in acts. */
+  isPerson?: boolean;
   /** It rotates its own pair, for which it needs no permission. */
   isOwnRotation?: boolean;
   /** Of the pair that it calls with; undefined where that is a token. */
@@ -69,14 +71,15 @@ export async function checkAuthority(
  * Only the active pair rotates: a token would become a pair that outlives it, and a pair that leaked before a rotation would
  * end the one that replaced it.
  */
-function checkOwnRotation({ apiKey }: Authority, own: Consumer, { clock }: AuthorityOptions): void {
+function checkOwnRotation({ apiKey, isPerson }: Authority, own: Consumer, { clock }: AuthorityOptions): void {
   const now = clock();
   const pair = own.credentials.find((one) => one.apiKey === apiKey);
   // Another rotation may have ended the pair since it was checked.
   const isGone = apiKey !== undefined && (pair === undefined || isExpired(pair, now));
   if (!isActive(own, now) || isGone) throw invalidCredentials();
   if (pair?.state === 'active') return;
-  const reason = pair ? 'These keys were rotated already.' : 'An access token cannot rotate keys.';
+  const other = isPerson ? 'A session of a person' : 'An access token';
+  const reason = pair ? 'These keys were rotated already.' : `${other} cannot rotate keys.`;
   throw new Problem('permission_denied', `${reason} Rotate with the active API key and secret.`);
 }
 

@@ -3,6 +3,7 @@ import { isAddressOrNetwork } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { certificateNameRule, readCertificateName } from './certificate-names.ts';
 import { type Allowance, type Consumer, normaliseFingerprints } from './consumer.ts';
+import { checkPeople, type PersonClaim } from './people.ts';
 import {
   checkConsumerName,
   checkPermissions,
@@ -39,6 +40,8 @@ export interface ConsumerChange {
   certificateNames?: readonly string[];
   /** Null: no allowance. */
   allowance?: Allowance | null;
+  /** Claims of people who may act as it; none: nobody may. */
+  people?: readonly PersonClaim[];
 }
 
 /** The fields as they are stored. Throws `Problem` invalid_request. */
@@ -54,6 +57,7 @@ export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Par
     ...(validUntil !== undefined && { validUntil: validUntil && checkMoment(validUntil) }),
     ...(allowedAddresses && { allowedAddresses: checkAddresses(allowedAddresses) }),
     ...(change.publicKeys && { publicKeys: checkPublicKeys(change.publicKeys) }),
+    ...(change.people && { people: checkPeople(change.people) }),
     ...unchecked(change),
   };
 }

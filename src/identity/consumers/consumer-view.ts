@@ -52,9 +52,9 @@ export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyM
 function limitsOf(consumer: Consumer) {
   const { enabled = true, validUntil = null, rateLimitPerMinute = null } = consumer;
   const { allowedAddresses = [], publicKeys = [], crmShare = null } = consumer;
-  const { certificateNames = [], allowance = null } = consumer;
+  const { certificateNames = [], allowance = null, people = [] } = consumer;
   const limits = { enabled, validUntil, rateLimitPerMinute, allowedAddresses, publicKeys, crmShare };
-  return { ...limits, certificateNames, allowance };
+  return { ...limits, certificateNames, allowance, people };
 }
 
 /** Whether the pair is valid, or has expired lately enough to be shown. */

@@ -78,6 +78,8 @@ export const consumerSchema = Type.Object({
   crmShare: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
   /** Requests that it has for a day or a month of UTC; null or left out: as many as it likes. */
   allowance: Type.Optional(orNull(allowanceSchema)),
+  /** Claims of people who may act as it: see people.ts. */
+  people: Type.Optional(Type.Array(Type.Object({ claim: Type.String(), value: Type.String() }))),
   /** Of a test consumer that another one made: its maker, the maker of that one, and so on; the last is the first of its family. */
   ancestors: Type.Optional(Type.Array(Type.String())),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */

@@ -34,6 +34,7 @@ const fields = [
   'crmShare',
   'certificateNames',
   'allowance',
+  'people',
 ] as const;
 const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   certificateFingerprints: [],
@@ -45,11 +46,12 @@ const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   crmShare: null,
   certificateNames: [],
   allowance: null,
+  people: [],
 };
 
 /** The service itself, at its first start. */
 export const service: Author = {
-  actor: { type: 'service', id: 'service', name: 'service', person: null },
+  actor: { type: 'service', id: 'service', name: 'service', person: null, verified: false },
   address: null,
   user_agent: null,
   request_id: null,
@@ -58,7 +60,7 @@ export const service: Author = {
 /** The person at the command line. */
 export function commandLine(): Author {
   const name = userName();
-  return { ...service, actor: { type: 'command_line', id: name, name, person: null } };
+  return { ...service, actor: { type: 'command_line', id: name, name, person: null, verified: false } };
 }
 
 function userName(): string {

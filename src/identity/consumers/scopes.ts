@@ -1,9 +1,19 @@
 import type { Consumer } from './consumer.ts';
 
+/** A person who has signed in at the company's provider. */
+export interface Person {
+  /** Of the provider, who the person is: it never changes. */
+  subject: string;
+  /** As records and lists name the person. */
+  actor: string;
+}
+
 /** A consumer as one request acts for it: with all its permissions, or with those that a token is for. */
 export interface Caller extends Consumer {
   /** Of a token, `quotes:read` and the like; undefined where the request came with the pair. */
   scopes?: ReadonlySet<string>;
+  /** Who acts as the consumer, proven; undefined where the request came with credentials of the consumer. */
+  person?: Person;
 }
 
 /** A permission on one action as OAuth names it. */

@@ -32,8 +32,10 @@ export interface Call {
   consumerId?: string | undefined;
   /** Its name. */
   consumerName?: string | undefined;
-  /** The person at the consumer who acts, as the request names them: 1 to 255 printable characters. */
+  /** The person at the consumer who acts, as the request names them or has signed in: 1 to 255 printable characters. */
   actor?: string | undefined;
+  /** Who that person is at the company's provider, where the person has signed in: the actor is proven then. */
+  subject?: string | undefined;
   /**
    * Which records of a resource (`quotes`, say) the work may see. Whatever reads records honours it by itself, so that no
    * route can forget to.

@@ -135,7 +135,7 @@ describe('handoff consumer', () => {
       '--allow-address',
       '10.0.0.0/8',
     ];
-    const names = ['--certificate-name', 'A.example', '--allowance', '10000/day'];
+    const names = ['--certificate-name', 'A.example', '--allowance', '10000/day', '--people', 'groups=a=b'];
     const outcome = await run(
       'update',
       id,
@@ -166,6 +166,7 @@ describe('handoff consumer', () => {
     assert.deepEqual(limits, [false, '2030-01-01T00:00:00.000Z', 7, ['::1', '10.0.0.0/8']]);
     assert.deepEqual(changed.certificateFingerprints, [fingerprint]);
     assert.deepEqual(changed.certificateNames, ['a.example']);
+    assert.deepEqual(changed.people, [{ claim: 'groups', value: 'a=b' }]);
     assert.deepEqual(changed.allowance, { requests: 10_000, per: 'day' });
     assert.equal(changed.name, 'Web shop');
     const listed = (await run('list')).stdout;

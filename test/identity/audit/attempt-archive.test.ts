@@ -27,6 +27,7 @@ const attempt = (n: number, change: Partial<Attempt> = {}): Attempt => ({
   address: '192.0.2.1',
   user_agent: 'test',
   api_key: null,
+  person: null,
   status: 200,
   ...change,
 });

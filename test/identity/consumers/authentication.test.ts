@@ -135,6 +135,7 @@ describe('authentication', () => {
       address: '192.0.2.1',
       user_agent: null,
       api_key: shop.apiKey,
+      person: null,
       status: 200,
     });
     const { values } = await metrics.authenticationAttempts.get();

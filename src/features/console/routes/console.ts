@@ -5,11 +5,13 @@ import { Problem } from '../../../platform/base/problem.ts';
 import type { ConsoleFile, ConsoleFiles } from '../console-files.ts';
 
 /** What the console's page asks before anybody signs in. */
-interface ConsoleFacts {
+export interface ConsoleFacts {
   environment: string;
   version: string;
   /** Address of a record in the CRM, with `{id}`; null while it is not known. */
   record_url: string | null;
+  /** How people sign in with an account of their company; null where they cannot. */
+  people: { label: string; only: boolean } | null;
 }
 
 export interface ConsoleServices {

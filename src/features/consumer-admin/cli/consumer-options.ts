@@ -1,6 +1,7 @@
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
+import { maxCertificateNames } from '../../../identity/consumers/certificate-names.ts';
 import {
   type Allowance,
   allowancePeriods,
@@ -18,9 +19,16 @@ import {
   maxRateLimitPerMinute,
 } from '../../../identity/consumers/consumer-change.ts';
 import type { NewConsumer } from '../../../identity/consumers/consumer-store.ts';
+import {
+  maxClaimName,
+  maxClaimValue,
+  maxPeople,
+  type PersonClaim,
+} from '../../../identity/consumers/people.ts';
 import type { RequestedPermission } from '../../../identity/consumers/permissions.ts';
 import type { PublicKey } from '../../../identity/consumers/public-keys.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
+import { isVisible } from '../../../platform/base/visible-text.ts';
 import { CommandFailed, exitBadInput } from '../../../platform/command-line/command.ts';
 
 /** The options of `consumer create` and `consumer update` as they were typed. */
@@ -37,6 +45,7 @@ export interface ConsumerOptions {
   certificate?: string[];
   certificateName?: string[];
   allowance?: string;
+  people?: string[];
   publicKey?: string[];
   /** Of `create` only. */
   test?: true;
@@ -93,6 +102,11 @@ quotes:read[name,status] or quotes:read,write+approval; repeat it for several; $
     )
     .option('--allowance <requests>', 'requests for each day or month (UTC), e.g. 10000/day, or none')
     .option(
+      '--people <claim=value>',
+      'claim of the ID token of people who may act as it in the console, e.g. groups=travel-desk, or none; repeat it for several, the old list is replaced',
+      append,
+    )
+    .option(
       '--public-key <file>',
       'file with a public key (PEM or JWK) with which it signs its requests for tokens, or none; repeat it for several, the old list is replaced',
       append,
@@ -125,11 +139,14 @@ function readPermissions(option: string, texts: readonly string[] = []) {
   return texts.map((text) => parsePermission(option, text));
 }
 
-function readLists({ allowAddress, certificate, certificateName, publicKey }: ConsumerOptions) {
+function readLists({ allowAddress, certificate, certificateName, people, publicKey }: ConsumerOptions) {
   return {
     ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
     ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
-    ...(certificateName && { certificateNames: readList('--certificate-name', certificateName) }),
+    ...(certificateName && {
+      certificateNames: readList('--certificate-name', certificateName, maxCertificateNames),
+    }),
+    ...(people && { people: readList('--people', people, maxPeople).map(readPersonClaim) }),
     ...(publicKey && { publicKeys: readList('--public-key', publicKey).map(readPublicKey) }),
   };
 }
@@ -222,6 +239,15 @@ function readNumber(option: string, text: string, most: number): number | null {
   throw badInput(`${option} ${JSON.stringify(text)} is not a whole number from 1 to ${most}, and not none.`);
 }
 
+function readPersonClaim(text: string): PersonClaim {
+  const [, claim = '', value = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
+  const fits = claim.length <= maxClaimName && value.length <= maxClaimValue && isVisible(claim + value);
+  if (claim !== '' && fits) return { claim, value };
+  throw badInput(
+    `--people ${JSON.stringify(text)} is not a claim with a value such as groups=travel-desk, and not none.`,
+  );
+}
+
 function readAllowance(text: string): Allowance | null {
   if (text === none) return null;
   const [, digits, period] = /^(\d{1,13})\/(\w+)$/.exec(text) ?? [];
@@ -263,7 +289,8 @@ function readPublicKey(file: string): PublicKey {
   throw wrong('is neither a public key in PEM nor a JWK.');
 }
 
-function readList(option: string, texts: readonly string[]): string[] {
+function readList(option: string, texts: readonly string[], most = Number.POSITIVE_INFINITY): string[] {
+  if (texts.length > most) throw badInput(`${option} can be given ${most} times at most.`);
   if (!texts.includes(none)) return [...texts];
   if (texts.length > 1) throw badInput(`${option} none cannot be combined with other values.`);
   return [];

@@ -51,6 +51,7 @@ export function showConsumer(view: ConsumerView): string {
     `addresses    ${view.allowedAddresses.join(', ') || 'any'}`,
     `allowance    ${showAllowance(view.allowance) ?? 'none'}`,
     `certificates ${[...view.certificateFingerprints, ...view.certificateNames].join(', ') || 'none required'}`,
+    `people       ${view.people.map(({ claim, value }) => `${claim}=${value}`).join(', ') || 'none'}`,
     `public keys  ${view.publicKeys.map((key) => key.kid ?? thumbprintOf(key)).join(', ') || 'none'}`,
     `created      ${view.createdAt}`,
     `updated      ${view.updatedAt}`,
@@ -92,6 +93,7 @@ function limitsOf(view: ConsumerView): string[] {
     ...(allowedAddresses.length === 0 ? [] : [`from ${allowedAddresses.join(', ')}`]),
     ...(allowance === undefined ? [] : [allowance]),
     ...(certificates === 0 ? [] : [`certificates: ${certificates}`]),
+    ...(view.people.length === 0 ? [] : [`people: ${view.people.length}`]),
     ...(publicKeys.length === 0 ? [] : [`public keys: ${publicKeys.length}`]),
   ].map((limit) => `(${limit})`);
 }

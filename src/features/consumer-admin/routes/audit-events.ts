@@ -61,7 +61,10 @@ const event = Type.Object(
         }),
         id: actorId,
         name: text(400, 'Its name.', 'Operations'),
-        person: orNull(text(1020, 'The person whom X-Actor named.', 'marta.ruiz@example.com')),
+        person: orNull(
+          text(1020, 'The person whom X-Actor named, or who has signed in.', 'marta.ruiz@example.com'),
+        ),
+        verified: Type.Boolean({ description: 'True: the person has signed in.', examples: [false] }),
       },
       { description: 'Who did it.' },
     ),
@@ -90,7 +93,12 @@ const shown = shownAs(event);
 /** Of a change the mode of the consumer that was changed, of a decision that of who decided. */
 function show(found: AuditEvent): unknown {
   const { action: done, actor, target } = found;
-  return shown({ ...found, mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id) });
+  const { verified = false } = actor;
+  return shown({
+    ...found,
+    actor: { ...actor, verified },
+    mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id),
+  });
 }
 
 interface EventsContext {

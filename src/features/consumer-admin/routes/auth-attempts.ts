@@ -74,6 +74,10 @@ const attempt = Type.Object(
       Type.String({ maxLength: 64, examples: [exampleKey] }),
       'The API key that was sent, or the beginning of what was sent in its place; null if none was.',
     ),
+    person: orNull(
+      Type.String({ maxLength: 1020, examples: [null] }),
+      'The person who has signed in and sent the request; null where it came with credentials of the consumer.',
+    ),
     status: orNull(
       Type.Integer({ minimum: 100, maximum: 599, examples: [200] }),
       'HTTP status of the answer; null in attempts that earlier versions recorded.',

@@ -28,12 +28,13 @@ type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 
 /** What binds a change that this request makes. */
 export function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
   // Every route here needs credentials.
-  const { id, name, scopes } = consumer as Caller;
+  const { id, name, scopes, person } = consumer as Caller;
   return {
     callerId: id,
     scopes,
+    isPerson: person !== undefined,
     author: {
-      actor: { type: 'consumer', id, name, person: call.actor ?? null },
+      actor: { type: 'consumer', id, name, person: call.actor ?? null, verified: person !== undefined },
       address,
       user_agent: userAgentOf(sent),
       request_id: call.requestId,

@@ -16,6 +16,7 @@ import {
   maxRateLimitPerMinute,
 } from '../../../identity/consumers/consumer-change.ts';
 import { credentialStates, expiredListedDays } from '../../../identity/consumers/consumer-view.ts';
+import { maxClaimName, maxClaimValue, maxPeople } from '../../../identity/consumers/people.ts';
 import { maxConsumerNameLength } from '../../../identity/consumers/permissions.ts';
 import { maxPublicKeys, publicKeyTypes } from '../../../identity/consumers/public-keys.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
@@ -132,6 +133,28 @@ const allowanceFields = {
 };
 const allowanceText = 'Requests that the consumer has for each day or month; null: as many as it likes.';
 
+const people = Type.Array(
+  Type.Object(
+    {
+      claim: Type.String({ minLength: 1, maxLength: maxClaimName, format: 'visible', examples: ['groups'] }),
+      value: Type.String({
+        minLength: 1,
+        maxLength: maxClaimValue,
+        format: 'visible',
+        examples: ['travel-desk'],
+      }),
+    },
+    { additionalProperties: false },
+  ),
+  {
+    maxItems: maxPeople,
+    description:
+      'People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or ' +
+      'with it among its values. None: nobody.',
+    examples: [[{ claim: 'groups', value: 'travel-desk' }]],
+  },
+);
+
 /** What a request may say of a consumer. */
 export const requested = {
   name: Type.String({
@@ -182,6 +205,7 @@ export const requested = {
     },
   ),
   allowance: orNull(Type.Object(allowanceFields, { additionalProperties: false }), allowanceText),
+  people,
 };
 
 /** What the consumer's requests work on; only a new consumer is given one. */
@@ -233,6 +257,7 @@ const consumerProperties = {
     examples: [['orders.partner.example']],
   }),
   allowance: orNull(Type.Object(allowanceFields), allowanceText),
+  people,
   lastUsedAt,
   credentials: Type.Array(
     Type.Object({

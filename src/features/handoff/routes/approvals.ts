@@ -4,6 +4,7 @@ import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
+import type { Caller } from '../../../identity/consumers/scopes.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
@@ -17,8 +18,8 @@ import { type HandoffView, handoffSchema, longestReason, withoutHiddenFields } f
 
 const who =
   'The caller needs the permission to write on its type, without `approval`, and must be another consumer ' +
-  'than the one that made the hand-off; test consumers may decide on their own. The person in `X-Actor` is ' +
-  'recorded. The same decision again has the same answer. The opposite one is a `conflict`, and so is any ' +
+  'than the one that made the hand-off, and another person where people sign in; test consumers may decide on their own. ' +
+  'The person in `X-Actor`, or who has signed in, is recorded. The same decision again has the same answer. The opposite one is a `conflict`, and so is any ' +
   'decision after 7 days, after `valid_until`, or once the hand-off was cancelled.';
 const problems = ['not_found', 'conflict', 'store_unavailable'] as const;
 
@@ -119,7 +120,7 @@ async function decide(
   const { consumer, call } = request;
   const handoff = await findToDecide(handoffs, id, consumer);
   const { id: consumer_id, name: consumer_name } = consumer as Consumer;
-  const by = { consumer_id, consumer_name, actor: call.actor ?? null };
+  const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
   const audit = auditEventOf(handoff, verdict, request);
   return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, audit });
 }
@@ -144,16 +145,20 @@ type Decided = Pick<Input<{ params: typeof params }, 'ignored', unknown>, 'param
 async function findToDecide(
   handoffs: Handoffs,
   id: string,
-  consumer: Consumer | undefined,
+  consumer: Caller | undefined,
 ): Promise<StoredHandoff> {
   const handoff = await find(handoffs, id, consumer, 'write');
   await requireWrittenFields(handoffs, handoff, consumer);
-  requireMayDecide(consumer as Consumer, handoff);
+  requireMayDecide(consumer as Caller, handoff);
   return handoff;
 }
 
-/** By the consumer's id: whatever credentials it uses, it stays the one that made the hand-off. */
-function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandoff): void {
+/**
+ * By the consumer's id: whatever credentials it uses, it stays the one that made the hand-off. So does a person, whatever
+ * consumer they act as.
+ */
+function requireMayDecide(consumer: Caller, handoff: StoredHandoff): void {
+  const { type, consumerId } = handoff;
   // It is alone in its world: it gives what it needs itself.
   if (modeOf(consumer.id) === 'test') return;
   const resource = targets[type].collection;
@@ -166,6 +171,16 @@ function requireMayDecide(consumer: Consumer, { type, consumerId }: StoredHandof
     );
   if (consumerId === consumer.id)
     throw new Problem('permission_denied', 'A consumer cannot decide on its own hand-offs.', { required });
+  if (isOfPerson(handoff, consumer.person))
+    throw new Problem('permission_denied', 'You cannot decide on what you have handed off yourself.', {
+      required,
+    });
+}
+
+/** Whether the person has handed it off, or it was handed off in their name. */
+function isOfPerson({ subject, actor }: StoredHandoff, person: Caller['person']): boolean {
+  if (person === undefined) return false;
+  return subject === person.subject || actor?.toLowerCase() === person.actor.toLowerCase();
 }
 
 function auditEventOf(
@@ -177,7 +192,7 @@ function auditEventOf(
   return newAuditEvent(
     {
       action: `handoff.${verdict}`,
-      actor: { type: 'consumer', id, name, person: call.actor ?? null },
+      actor: { type: 'consumer', id, name, person: call.actor ?? null, verified: call.subject !== undefined },
       target: { id: externalId, name: type },
       address,
       user_agent: userAgentOf(headers),

@@ -41,9 +41,10 @@ const orNull = <T extends Type.TSchema>(schema: T, description: string, shown?: 
 const nameOfConsumer = orNull(Type.String({ maxLength: 400 }), 'Its name.', 'Trip desk');
 const person = orNull(
   Type.String({ maxLength: 1020 }),
-  'The person, as X-Actor named them.',
+  'The person, as X-Actor named them, or as they have signed in.',
   'ana@example.com',
 );
+const verified = Type.Boolean({ description: 'True: the person has signed in.', examples: [false] });
 const consumerId = Type.String({ maxLength: 64, description: 'Id of the consumer.' });
 /** Characters in the reason of a rejection at most. */
 export const longestReason = 1000;
@@ -54,7 +55,7 @@ const approval = Type.Object({
     examples: ['pending'],
   }),
   decided_by: orNull(
-    Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person }),
+    Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person, verified }),
     'Who decided; null where nobody did.',
   ),
   decided_at: orNull(timestamp('When.'), 'When it was decided; null where it is not.'),
@@ -64,7 +65,12 @@ const approval = Type.Object({
 const request = Type.Object({
   trip_id: quote.fields.trip_id.schema,
   member_id: quote.fields.member_id.schema,
-  created_by: Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person }),
+  created_by: Type.Object({
+    consumer_id: consumerId,
+    consumer_name: nameOfConsumer,
+    actor: person,
+    verified,
+  }),
   result: Type.Object({
     name: quote.fields.name.schema,
     source: quote.fields.source.schema,

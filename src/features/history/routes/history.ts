@@ -16,7 +16,12 @@ const doer = Type.Object(
   {
     consumer_id: Type.String({ maxLength: 64, description: 'Id of the consumer.', examples: [example] }),
     consumer_name: orNull(Type.String({ maxLength: 400 }), 'Its name.', 'Trip desk'),
-    actor: orNull(Type.String({ maxLength: 1020 }), 'The person, as X-Actor named them.', 'ana@example.com'),
+    actor: orNull(
+      Type.String({ maxLength: 1020 }),
+      'The person, as X-Actor named them, or as they have signed in.',
+      'ana@example.com',
+    ),
+    verified: Type.Boolean({ description: 'True: the person has signed in.', examples: [false] }),
   },
   { additionalProperties: false, description: 'Who did it; null where that is not known, or hidden.' },
 );

@@ -36,6 +36,7 @@ const members = [
   'crmShare',
   'certificateNames',
   'allowance',
+  'people',
   'lastUsedAt',
   'credentials',
 ];

@@ -1,0 +1,68 @@
+import type { RouteAnswer } from '../../../api/route.ts';
+
+interface Page {
+  status: number;
+  title: string;
+  /** Sentences for the person. */
+  text: string;
+  setCookie?: string;
+}
+
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escape = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] as string);
+
+const headers = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+};
+
+/** A page that says why somebody is not signed in. */
+export function refusalPage({ status, title, text, setCookie }: Page): RouteAnswer {
+  const body = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escape(title)} – Handoff Gateway</title>
+</head>
+<body>
+<main>
+<h1>${escape(title)}</h1>
+<p>${escape(text)}</p>
+<p><a href="/console/sign-in">Try again</a> or <a href="/console/">go to the console</a>.</p>
+</main>
+</body>
+</html>
+`;
+  return {
+    status,
+    body,
+    headers: {
+      ...headers,
+      'content-type': 'text/html; charset=utf-8',
+      ...(setCookie !== undefined && { 'set-cookie': setCookie }),
+    },
+  };
+}
+
+/** Leads the browser to an address that is ours, or the issuer's. */
+export function leadTo(location: string, setCookie: string): RouteAnswer {
+  return {
+    status: 303,
+    headers: {
+      location,
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+      'set-cookie': setCookie,
+    },
+  };
+}

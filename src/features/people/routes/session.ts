@@ -1,0 +1,110 @@
+import { Type } from 'typebox';
+import { sessionFaultOf } from '../../../api/pipeline/authentication.ts';
+import { defineRoute, json, type Route } from '../../../api/route.ts';
+import { invalidCredentials } from '../../../identity/consumers/authentication.ts';
+import { Problem } from '../../../platform/base/problem.ts';
+import type { Cookies } from '../cookies.ts';
+import type { Provider } from '../provider.ts';
+import type { OpenSession, PeopleSessions } from '../sessions.ts';
+import { shared } from './sign-in.ts';
+
+export interface SessionServices {
+  provider: Provider;
+  sessions: PeopleSessions;
+  publicUrl: () => string;
+  cookies: () => Cookies | undefined;
+}
+
+type Headers = Parameters<typeof sessionFaultOf>[0]['headers'];
+
+const answers = { 200: { description: 'The session.' } };
+const noStore = { 'cache-control': 'no-store' };
+
+export function sessionRoutes(services: SessionServices): Route[] {
+  return [readRoute(services), chooseRoute(services), signOutRoute(services)];
+}
+
+function readRoute(services: SessionServices): Route {
+  return defineRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console/session',
+    operationId: 'getSession',
+    summary: 'Read your session',
+    request: {},
+    answers,
+    async handle({ headers }) {
+      const { open } = await find(services, headers, false);
+      return json(200, await viewOf(open, services), noStore);
+    },
+  });
+}
+
+function chooseRoute(services: SessionServices): Route {
+  return defineRoute({
+    ...shared,
+    method: 'POST',
+    path: '/console/session',
+    operationId: 'chooseConsumer',
+    summary: 'Act as another consumer',
+    request: {
+      body: Type.Object(
+        { consumer_id: Type.String({ maxLength: 64, format: 'text' }) },
+        { additionalProperties: false },
+      ),
+    },
+    answers,
+    async handle({ headers, body: { consumer_id } }) {
+      const { open, session } = await find(services, headers, true);
+      const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
+      if (consumer === undefined)
+        throw new Problem('not_found', 'There is no consumer with this id that you may act as.');
+      await services.sessions.choose(session, consumer.id);
+      return json(200, await viewOf({ ...open, consumer }, services), noStore);
+    },
+  });
+}
+
+/** Ends the session here, whether or not the issuer can be reached, and says where it is ended there. */
+function signOutRoute(services: SessionServices): Route {
+  return defineRoute({
+    ...shared,
+    method: 'POST',
+    path: '/console/sign-out',
+    operationId: 'signOut',
+    summary: 'Sign out',
+    request: {},
+    answers: { 200: { description: 'The session has ended.' } },
+    async handle({ headers }) {
+      const { open, session, cookies } = await find(services, headers, true);
+      await services.sessions.end(session);
+      const end_session_url = await services.provider.signOutUrl(
+        open.id_token,
+        `${services.publicUrl()}/console/`,
+      );
+      return json(200, { end_session_url }, { ...noStore, 'set-cookie': cookies.session.set('', 0) });
+    },
+  });
+}
+
+/** Throws `invalid_credentials` without a session, and `permission_denied` for requests that are not the console's. */
+async function find({ sessions, cookies: made }: SessionServices, headers: Headers, isWrite: boolean) {
+  const cookies = made();
+  const session = cookies?.session.in(headers.cookie);
+  if (cookies === undefined || session === undefined) throw invalidCredentials('You are not signed in.');
+  const fault = sessionFaultOf({ headers }, isWrite);
+  if (fault !== undefined) throw new Problem('permission_denied', fault);
+  const open = await sessions.open(session);
+  if (open === undefined) throw invalidCredentials('Your session has ended. Sign in again.');
+  return { open, session, cookies };
+}
+
+async function viewOf(open: OpenSession, { sessions }: SessionServices) {
+  const shown = ({ id, name }: { id: string; name: string }) => ({ id, name });
+  return {
+    person: { name: open.name ?? open.actor, email: open.email },
+    consumer: shown(open.consumer),
+    consumers: (await sessions.consumersFor(open)).map(shown),
+    expires_at: open.ends_at.toISOString(),
+  };
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import { Type } from 'typebox';
+import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { randomBytes } from '../../../platform/base/chance.ts';
+import type { Log } from '../../../platform/observability/log.ts';
+import { SecretsUnavailable } from '../../../platform/secrets/secrets-manager.ts';
+import type { Cookies } from '../cookies.ts';
+import { claimElsewhere, personOf } from '../person.ts';
+import { type IdToken, IssuerUnavailable, type Provider, type SignInChecks } from '../provider.ts';
+import type { PeopleSessions } from '../sessions.ts';
+import { leadTo, refusalPage } from './pages.ts';
+
+export interface SignInServices {
+  provider: Provider;
+  sessions: PeopleSessions;
+  consumers: { newestFirst(): readonly Consumer[] };
+  /** Address of the service, without a slash at the end. */
+  publicUrl: () => string;
+  /** Undefined: cookies would not be safe, since people reach the service over plain HTTP. */
+  cookies: () => Cookies | undefined;
+  log: Log;
+}
+
+export const shared = {
+  tag: 'Operations',
+  permission: { none: 'people sign in here, or have a session' },
+  isUnlisted: true,
+  idempotencyKey: 'ignored',
+  problems: [],
+} as const;
+
+export function signInRoutes(services: SignInServices): Route[] {
+  return [signInRoute(services), callbackRoute(services)];
+}
+
+/** Leads the browser to the company's provider. What it has to bring back follows from a cookie that only it has. */
+function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Route {
+  return defineRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console/sign-in',
+    operationId: 'beginSignIn',
+    summary: 'Begin to sign in',
+    request: {},
+    answers: { 303: { description: 'To the provider.' } },
+    async handle() {
+      const own = cookies();
+      if (own === undefined) return needsTls;
+      const begun = randomBytes(32).toString('base64url');
+      try {
+        const url = await provider.signInUrl(checksOf(begun), callbackUrl(publicUrl()));
+        return leadTo(url.href, own.signIn.set(begun));
+      } catch (err) {
+        if (!(err instanceof IssuerUnavailable)) throw err;
+        log.warn({ err }, 'nobody can sign in: the issuer cannot be reached');
+        return unavailable;
+      }
+    },
+  });
+}
+
+const answer = Type.Optional(Type.String({ maxLength: 8192, format: 'text' }));
+
+/** Ends a sign-in with a new session; whatever the request says, it leads to the console. */
+function callbackRoute(services: SignInServices): Route {
+  return defineRoute({
+    ...shared,
+    method: 'GET',
+    path: '/console/callback',
+    operationId: 'endSignIn',
+    summary: 'End a sign-in',
+    request: {
+      query: Type.Object(
+        { code: answer, state: answer, iss: answer, error: answer, error_description: answer },
+        // Issuers add their own, such as session_state.
+        { additionalProperties: Type.String({ maxLength: 8192 }) },
+      ),
+    },
+    answers: { 303: { description: 'To the console.' } },
+    async handle({ query, headers: { cookie } }) {
+      const own = services.cookies();
+      if (own === undefined) return needsTls;
+      const begun = own.signIn.in(cookie);
+      if (begun === undefined) return notBegunHere;
+      const callback = new URL(callbackUrl(services.publicUrl()));
+      callback.search = new URLSearchParams(query as Record<string, string>).toString();
+      let token: IdToken;
+      try {
+        token = await services.provider.finish(callback, checksOf(begun));
+      } catch (error) {
+        return refusalFor(error, services);
+      }
+      return enter(token, services, own);
+    },
+  });
+}
+
+async function enter(
+  { claims, text }: IdToken,
+  { sessions, consumers, log }: SignInServices,
+  cookies: Cookies,
+): Promise<RouteAnswer> {
+  const person = personOf(claims);
+  const mayActAs = await sessions.consumersFor(person);
+  if (mayActAs.length === 0) {
+    const elsewhere = claimElsewhere(claims, consumers.newestFirst());
+    log.warn({ left_out: elsewhere }, 'a person has signed in who may act as no consumer');
+    return elsewhere === undefined ? noAccess : tooMany(elsewhere);
+  }
+  const session = await sessions.begin(person, text, mayActAs);
+  return leadTo('/console/', cookies.session.set(session));
+}
+
+export function callbackUrl(publicUrl: string): string {
+  return `${publicUrl}/console/callback`;
+}
+
+/** Each for itself says nothing of the others, or of what the cookie holds. */
+function checksOf(begun: string): SignInChecks {
+  const derive = (what: string) => createHash('sha256').update(`${what} ${begun}`).digest('base64url');
+  return { state: derive('state'), nonce: derive('nonce'), verifier: derive('verifier') };
+}
+
+function refusalFor(error: unknown, { log }: Pick<SignInServices, 'log'>): RouteAnswer {
+  if (error instanceof IssuerUnavailable || error instanceof SecretsUnavailable) {
+    log.warn({ err: error }, 'a sign-in could not be finished');
+    return unavailable;
+  }
+  // The library's own words; its errors hold answers of the issuer too.
+  const { code, error: refused, message } = error as { code?: string; error?: string; message?: string };
+  log.warn({ code, refused, reason: message }, 'a sign-in was refused');
+  return refused === 'access_denied' ? notCompleted : notValid;
+}
+
+const needsTls = refusalPage({
+  status: 403,
+  title: 'TLS is needed',
+  text: 'A session would not be safe here: reach the console by https, or on this machine by http://127.0.0.1 or http://localhost, and set PUBLIC_URL to that address.',
+});
+const unavailable = refusalPage({
+  status: 503,
+  title: 'Nobody can sign in now',
+  text: 'The sign-in of your company does not answer. Wait a moment.',
+});
+const notBegunHere = refusalPage({
+  status: 400,
+  title: 'You were not signed in',
+  text: 'This sign-in was begun in another browser, or more than 15 minutes ago, or cookies are off.',
+});
+const notCompleted = refusalPage({
+  status: 403,
+  title: 'You were not signed in',
+  text: 'The sign-in of your company says that it was not completed, or that you may not use this console.',
+});
+const notValid = refusalPage({
+  status: 400,
+  title: 'You were not signed in',
+  text: 'What came back from the sign-in of your company is not valid, or was used before. An administrator finds the reason in the log.',
+});
+const noAccess = refusalPage({
+  status: 403,
+  title: 'You have no access',
+  text: 'You have signed in, but nobody has given your account access to this console. Ask an administrator.',
+});
+const tooMany = (claim: string) =>
+  refusalPage({
+    status: 403,
+    title: 'You have no access',
+    text: `Your account has too many ${claim} for the sign-in of your company to list them here, so that we cannot see whether you have access. Ask an administrator to send only the ${claim} that belong to this application.`,
+  });

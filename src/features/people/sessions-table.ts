@@ -1,0 +1,111 @@
+import { sql } from 'kysely';
+import type { Claims } from '../../identity/consumers/people.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
+import type { SignedInPerson } from './person.ts';
+
+/** A session that has not ended. */
+export interface Session {
+  subject: string;
+  actor: string;
+  name: string | null;
+  email: string | null;
+  claims: Claims;
+  id_token: string;
+  consumer_id: string;
+  chosen_at: Date;
+  /** When it ends unless it is used before. */
+  ends_at: Date;
+}
+
+export interface NewSession extends SignedInPerson {
+  hash: string;
+  idToken: string;
+  consumerId: string;
+}
+
+interface Lifetime {
+  issuer: string;
+  idleMinutes: number;
+  sessionHours: number;
+}
+
+/** Sessions of one person at most; of more, the oldest end. */
+const maxOfPerson = 20;
+const deletedAtOnce = 1000;
+/** A use is written once in so many seconds, or in a tenth of the time after which a session that is not used ends. */
+const notedSeconds = 30;
+
+/** The table `people_sessions`. Throws what the database does. */
+export class SessionsTable {
+  readonly #database: Database;
+  readonly #lifetime: Lifetime;
+
+  constructor(database: Database, lifetime: Lifetime) {
+    this.#database = database;
+    this.#lifetime = lifetime;
+  }
+
+  get #idle() {
+    return interval(this.#lifetime.idleMinutes * 60);
+  }
+
+  async add({ hash, subject, actor, name, email, claims, idToken, consumerId }: NewSession): Promise<void> {
+    const { issuer, sessionHours } = this.#lifetime;
+    await sql`
+      with surplus as (
+        delete from people_sessions where hash in (
+          select hash from people_sessions where issuer = ${issuer} and subject = ${subject}
+          order by created_at desc offset ${maxOfPerson - 1}::integer)
+      )
+      insert into people_sessions (hash, issuer, subject, actor, name, email, claims, id_token, consumer_id, expires_at)
+      values (${hash}, ${issuer}, ${subject}, ${actor}, ${name}, ${email}, ${JSON.stringify(claims)}::jsonb, ${idToken},
+        ${consumerId}, now() + ${interval(sessionHours * 3600)})`.execute(this.#database.sql);
+  }
+
+  /** The session, which is used now; undefined where there is none, or it has ended. */
+  async use(hash: string): Promise<Session | undefined> {
+    const { issuer, idleMinutes } = this.#lifetime;
+    const noted = interval(Math.min(notedSeconds, idleMinutes * 6));
+    const { rows } = await sql<Session>`
+      with found as (
+        select hash, subject, actor, name, email, claims, id_token, consumer_id, chosen_at,
+          last_used_at < now() - ${noted} as is_due, least(expires_at, now() + ${this.#idle}) as ends_at
+        from people_sessions
+        where hash = ${hash} and issuer = ${issuer} and expires_at > now() and last_used_at > now() - ${this.#idle}
+      ), used as (
+        update people_sessions s set last_used_at = now() from found where s.hash = found.hash and found.is_due
+      )
+      select subject, actor, name, email, claims, id_token, consumer_id, chosen_at, ends_at from found`.execute(
+      this.#database.sql,
+    );
+    return rows[0];
+  }
+
+  async choose(hash: string, consumerId: string): Promise<void> {
+    await sql`
+      update people_sessions set consumer_id = ${consumerId}, chosen_at = now() where hash = ${hash}`.execute(
+      this.#database.sql,
+    );
+  }
+
+  async end(hash: string): Promise<void> {
+    await sql`delete from people_sessions where hash = ${hash}`.execute(this.#database.sql);
+  }
+
+  async deleteEnded(signal?: AbortSignal): Promise<void> {
+    const statement = (limit: number) => sql`
+      delete from people_sessions where hash in (
+        select hash from people_sessions where expires_at <= now() or last_used_at <= now() - ${this.#idle} limit ${limit})`;
+    await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
+  }
+}
+
+/** Ends all sessions of a person, by e-mail address or actor in any case of letters; returns how many. */
+export async function forgetSessionsOf(database: Database, email: string): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from people_sessions where lower(email) = lower(${email}) or lower(actor) = lower(${email})`.execute(
+    database.sql,
+  );
+  return Number(numAffectedRows);
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto';
+import type { Authentication } from '../../identity/consumers/authentication.ts';
+import { type Consumer, isActive } from '../../identity/consumers/consumer.ts';
+import type { ConsumerDirectory } from '../../identity/consumers/directory.ts';
+import { mayActAs } from '../../identity/consumers/people.ts';
+import { randomBytes, wallMs } from '../../platform/base/chance.ts';
+import { compileNetworks } from '../../platform/base/networks.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { consumersOf, type SignedInPerson } from './person.ts';
+import type { Session, SessionsTable } from './sessions-table.ts';
+
+const kept = { keeps: 'holds the sessions of people' };
+const signInAgain = 'Your session has ended. Sign in again.';
+
+/** A session with the consumer that the person acts as. */
+export interface OpenSession extends Session {
+  consumer: Consumer;
+}
+
+interface SessionsOptions {
+  table: SessionsTable;
+  directory: Pick<ConsumerDirectory, 'consumer' | 'newestFirst' | 'catchUp'>;
+}
+
+/** Sessions of people. A session is a text that only the person's browser has; the database has its hash. */
+export class PeopleSessions {
+  readonly #table: SessionsTable;
+  readonly #directory: SessionsOptions['directory'];
+  readonly #addresses = new WeakMap<Consumer, (address: string) => boolean>();
+
+  constructor({ table, directory }: SessionsOptions) {
+    this.#table = table;
+    this.#directory = directory;
+  }
+
+  /** Begins one as the first of these consumers; the text is new each time. Throws `Problem` store_unavailable. */
+  async begin(person: SignedInPerson, idToken: string, consumers: readonly Consumer[]): Promise<string> {
+    const session = randomBytes(32).toString('base64url');
+    const consumerId = (consumers[0] as Consumer).id;
+    await orUnavailable(
+      () => this.#table.add({ ...person, hash: hashOf(session), idToken, consumerId }),
+      kept,
+    );
+    return session;
+  }
+
+  /** Which the person may act as now, in the order of their names. */
+  async consumersFor({ claims }: Pick<SignedInPerson, 'claims'>): Promise<Consumer[]> {
+    await this.#directory.catchUp();
+    return consumersOf(claims, this.#directory.newestFirst(), (consumer) => isActive(consumer, wallMs()));
+  }
+
+  /** As `Sessions` has it. */
+  async authenticate(session: string): Promise<Authentication> {
+    const found = await this.#find(session);
+    if ('result' in found) return found;
+    const { consumer, subject, actor } = found;
+    return {
+      result: 'accepted',
+      consumer: { ...consumer, person: { subject, actor } },
+      consumerId: consumer.id,
+      // No key: a name with a slash, as those of public keys.
+      credential: `${consumer.id}/session`,
+      admitsFrom: (address) => this.#admits(consumer, address),
+    };
+  }
+
+  /** Undefined where it has ended. Throws as above. */
+  async open(session: string): Promise<OpenSession | undefined> {
+    const found = await this.#find(session);
+    return 'result' in found ? undefined : found;
+  }
+
+  /** Throws as above. */
+  async choose(session: string, consumerId: string): Promise<void> {
+    await orUnavailable(() => this.#table.choose(hashOf(session), consumerId), kept);
+  }
+
+  /** Throws as above. */
+  async end(session: string): Promise<void> {
+    await orUnavailable(() => this.#table.end(hashOf(session)), kept);
+  }
+
+  async #find(session: string): Promise<OpenSession | Exclude<Authentication, { result: 'accepted' }>> {
+    const found = await orUnavailable(() => this.#table.use(hashOf(session)), kept);
+    await this.#directory.catchUp();
+    if (found === undefined) return { result: 'unknown_key', consumerId: null, advice: signInAgain };
+    const { consumer_id: consumerId, claims, chosen_at } = found;
+    const consumer = this.#directory.consumer(consumerId);
+    const refused = (result: 'revoked' | 'disabled' | 'expired') => ({
+      result,
+      consumerId,
+      advice: signInAgain,
+    });
+    if (consumer === undefined) return refused('revoked');
+    if (mayActAs(claims, consumer) && isActive(consumer, wallMs())) return { ...found, consumer };
+    // For good, where that is newer than the session: a replica that is behind says nothing of it.
+    if (Date.parse(consumer.updatedAt) > chosen_at.getTime()) await this.end(session);
+    if (!mayActAs(claims, consumer)) return refused('revoked');
+    return refused(consumer.enabled === false ? 'disabled' : 'expired');
+  }
+
+  #admits(consumer: Consumer, address: string): boolean {
+    const { allowedAddresses = [] } = consumer;
+    if (allowedAddresses.length === 0) return true;
+    const admits = this.#addresses.get(consumer) ?? compileNetworks(allowedAddresses);
+    this.#addresses.set(consumer, admits);
+    return admits(address);
+  }
+}
+
+function hashOf(session: string): string {
+  return createHash('sha256').update(session).digest('hex');
+}

@@ -1,0 +1,76 @@
+import { Type } from 'typebox';
+import { isLoopback } from '../../platform/base/loopback.ts';
+import { httpUrl, like, setting, text } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+
+const moreThanZero = (maximum: number) =>
+  Type.Number({ exclusiveMinimum: 0, maximum, description: `a number above 0, up to ${maximum}` });
+
+export const peopleSettings = {
+  'people.issuer': setting(
+    'PEOPLE_ISSUER',
+    httpUrl,
+    undefined,
+    'OpenID Connect issuer at which people sign in to the console; http only for this machine outside production. Not set: nobody can. See people.md.',
+  ),
+  'people.clientId': setting(
+    'PEOPLE_CLIENT_ID',
+    text,
+    undefined,
+    'Client id of the gateway at the issuer. Its secret, where it has one, is `people/<environment>/client-secret` in the secrets manager.',
+  ),
+  'people.scopes': setting(
+    'PEOPLE_SCOPES',
+    like(
+      '^(?=.*\\bopenid\\b)[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
+      'scopes with spaces between them, openid among them',
+      500,
+    ),
+    'openid email profile',
+    'Scopes that the gateway asks the issuer for.',
+  ),
+  'people.label': setting(
+    'PEOPLE_LABEL',
+    like('^\\P{C}{1,60}$', 'up to 60 characters', 60),
+    'your company account',
+    'What people sign in with, on the button of the console: `Sign in with <label>`.',
+  ),
+  'people.only': setting(
+    'PEOPLE_ONLY',
+    Type.Boolean(),
+    false,
+    'Whether the console has no form for API keys.',
+  ),
+  'people.idleMinutes': setting(
+    'PEOPLE_IDLE_MINUTES',
+    moreThanZero(10_080),
+    60,
+    'After so many minutes without a request a session of a person ends.',
+  ),
+  'people.sessionHours': setting(
+    'PEOPLE_SESSION_HOURS',
+    moreThanZero(720),
+    12,
+    'After so many hours a session of a person ends in any case.',
+  ),
+};
+
+export type PeopleSettings = SettingsOf<typeof peopleSettings>;
+
+export const peoplePart: SettingsPart = {
+  table: peopleSettings,
+  check: ({ raw, production, named }) => {
+    const issuer = raw['people.issuer'] as string | undefined;
+    if (issuer === undefined) return [];
+    const faults: string[] = [];
+    const url = URL.parse(issuer);
+    const isOpen = url?.protocol === 'http:' && !(isLoopback(url) && !production);
+    if (url === null || isOpen)
+      faults.push(
+        `${named('people.issuer')} must begin with https://${production ? '' : ', or name this machine'}`,
+      );
+    if (raw['people.clientId'] === undefined)
+      faults.push(`${named('people.clientId')} is missing: people.issuer needs it`);
+    return faults;
+  },
+};

@@ -1,0 +1,71 @@
+import { Problem } from '../../platform/base/problem.ts';
+import type { Consumer } from './consumer.ts';
+
+/** Entries of one consumer at most. */
+export const maxPeople = 20;
+/** Characters of a claim's name and of a value at most. */
+export const maxClaimName = 100;
+export const maxClaimValue = 255;
+
+/** What people have in common who may act as a consumer: a claim of their ID token with this value, or with it among its values. */
+export interface PersonClaim {
+  claim: string;
+  value: string;
+}
+
+/** Claims of an ID token that can let a person act; texts. */
+export type Claims = Readonly<Record<string, string | readonly string[]>>;
+
+/** Of every token: whoever has signed in has them, with values that say nothing of the person. */
+const claimsOfTokens = new Set([
+  'iss',
+  'aud',
+  'azp',
+  'exp',
+  'iat',
+  'nbf',
+  'auth_time',
+  'nonce',
+  'at_hash',
+  'c_hash',
+]);
+
+/** The entries as they are stored, each once. Throws `Problem` invalid_request. */
+export function checkPeople(people: readonly PersonClaim[]): PersonClaim[] {
+  const message = 'is of each token, and lets everybody in; name a claim that says who the person is';
+  const errors = people.flatMap(({ claim }, i) =>
+    claimsOfTokens.has(claim) ? [{ pointer: `#/people/${i}/claim`, message }] : [],
+  );
+  if (errors.length > 0)
+    throw new Problem('invalid_request', `The consumer is not valid: people ${message}.`, { errors });
+  const seen = new Map(people.map(({ claim, value }) => [JSON.stringify([claim, value]), { claim, value }]));
+  return [...seen.values()];
+}
+
+/** The claims of an ID token that may count. An e-mail address that the provider has not verified may be somebody else's. */
+export function claimsThatCount(token: Readonly<Record<string, unknown>>): Claims {
+  const counting: Record<string, string | string[]> = {};
+  for (const [name, value] of Object.entries(token)) {
+    if (claimsOfTokens.has(name) || name.length > maxClaimName) continue;
+    if (name === 'email' && token['email_verified'] !== true) continue;
+    const texts = textsOf(value);
+    if (texts.length > 0) counting[name] = Array.isArray(value) ? texts : (texts[0] as string);
+  }
+  return counting;
+}
+
+function textsOf(value: unknown): string[] {
+  const one = (item: unknown) =>
+    ['string', 'number', 'boolean'].includes(typeof item) && String(item).length <= maxClaimValue
+      ? [String(item)]
+      : [];
+  return Array.isArray(value) ? value.flatMap(one) : one(value);
+}
+
+/** Whether a person with these claims may act as the consumer. */
+export function mayActAs(claims: Claims, { people = [] }: Pick<Consumer, 'people'>): boolean {
+  return people.some(({ claim, value }) => {
+    const found = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
+    return typeof found === 'string' ? found === value : found?.includes(value) === true;
+  });
+}
