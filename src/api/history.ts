@@ -52,7 +52,9 @@ export interface HistoryEntry {
 }
 
 /** What a source has found of it. */
-export interface FoundEntry extends HistoryEntry {
+export interface FoundEntry extends Omit<HistoryEntry, 'by'> {
+  /** Where `verified` is left out, it is not known here. */
+  by: (Omit<Doer, 'verified'> & { verified?: boolean }) | null;
   /** Of entries with the same `once`, the first source's is shown. */
   once?: string;
   /** The CRM's time, which is a whole second: it happened within that. */

@@ -96,8 +96,8 @@ function creationIn(fields: Fields, otherwise: Date | undefined): FoundEntry[] {
   return [entry(at, 'created', { isWholeSecond: true, by: makerIn(fields), once: 'created' })];
 }
 
-function makerIn(fields: Fields): Doer | null {
-  return JSON.parse(fields?.get('created_by') ?? 'null') as Doer | null;
+function makerIn(fields: Fields): FoundEntry['by'] {
+  return JSON.parse(fields?.get('created_by') ?? 'null') as FoundEntry['by'];
 }
 
 /** Null where they are unknown. Where only the names are known, the values of before are left out. */

@@ -1,4 +1,5 @@
 import {
+  type Doer,
   entry,
   type FoundEntry,
   type HistoryEntry,
@@ -28,34 +29,21 @@ export function createHistory({ sources, records, resources }: HistoryOptions): 
     const { type } = subject;
     if (type !== 'quote' && type !== 'booking') return undefined;
     const record = await records.find(resources[type], subject.id, reader.call);
-    return (
-      record && inOrder(withoutRepeats([...creationOf(record.values, { type, reader, found }), ...found]))
-    );
+    return record && inOrder(withoutRepeats([...creationOf(record.values, type, reader), ...found]));
   };
 }
 
 /** The creation as the record has it, where that is not hidden. */
 function creationOf(
   values: Readonly<Record<string, string | null | undefined>>,
-  {
-    type,
-    reader: { call },
-    found,
-  }: { type: 'quote' | 'booking'; reader: HistoryReader; found: readonly FoundEntry[] },
+  type: 'quote' | 'booking',
+  { call }: HistoryReader,
 ): FoundEntry[] {
   const fields = call.visibleFields?.(`${type}s`);
   const { created_at, consumer_id, consumer_name = null, actor = null } = values;
   if (!created_at || !isFieldVisible(fields, 'created_at')) return [];
   const isKnown = consumer_id && isFieldVisible(fields, 'created_by');
-  // The CRM does not say; the request that made it does, as long as it is kept.
-  const verified = found.some(
-    ({ kind, by: asked }) =>
-      kind === 'requested' &&
-      asked?.verified === true &&
-      asked.actor === actor &&
-      asked.consumer_id === consumer_id,
-  );
-  const by = isKnown ? { consumer_id, consumer_name, actor, verified } : null;
+  const by = isKnown ? { consumer_id, consumer_name, actor } : null;
   return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
 }
 
@@ -67,6 +55,21 @@ function withoutRepeats(entries: readonly FoundEntry[]): FoundEntry[] {
     seen.add(once);
     return isNew;
   });
+}
+
+/** The CRM does not say whether an actor was proven; the request that made the record does, as long as it is kept. */
+function withVerified(by: FoundEntry['by'], entries: readonly FoundEntry[]): Doer | null {
+  if (by === null) return null;
+  const { verified } = by;
+  if (verified !== undefined) return { ...by, verified };
+  const isProven = entries.some(
+    ({ kind, by: asked }) =>
+      kind === 'requested' &&
+      asked?.verified === true &&
+      asked.actor === by.actor &&
+      asked.consumer_id === by.consumer_id,
+  );
+  return { ...by, verified: isProven };
 }
 
 /** A time in whole seconds sorts at the end of its second; at the same millisecond requests come first. */
@@ -81,6 +84,6 @@ function inOrder(entries: readonly FoundEntry[]): HistoryEntry[] {
     .toSorted((one, other) => orderOf(one) - orderOf(other))
     .map(({ at, kind, by, changes, endpoint }) => {
       if (at > latest) latest = at;
-      return { at: latest, kind, by, changes, endpoint };
+      return { at: latest, kind, by: withVerified(by, entries), changes, endpoint };
     });
 }

@@ -20,7 +20,7 @@ import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 interface Entry {
   at: string;
   kind: string;
-  by: { consumer_id: string; consumer_name: string | null; actor: string | null } | null;
+  by: { consumer_id: string; consumer_name: string | null; actor: string | null; verified: boolean } | null;
   changes: { field: string; from?: unknown; to?: unknown }[] | null;
   endpoint: string | null;
 }
@@ -86,7 +86,12 @@ const change = (id: string, body: object, as = partner) =>
   send(`/v1/quotes/${id}`, { method: 'PATCH', body, as });
 const untilEvent = (id: string, type: string, count = 1) =>
   feed.until(() => feed.typesOf(id).filter((one) => one === type).length >= count);
-const doer = (as: Credentials) => ({ consumer_id: as.id, consumer_name: 'test', actor: 'ana@example.com' });
+const doer = (as: Credentials) => ({
+  consumer_id: as.id,
+  consumer_name: 'test',
+  actor: 'ana@example.com',
+  verified: false,
+});
 
 describe('the history of a quote', () => {
   test('shows who asked for what, and each change, also once it is deleted', async () => {

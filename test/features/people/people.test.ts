@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import { Browser, type Company, clientId, clientSecret, startCompany } from '../../support/openid.ts';
@@ -80,7 +80,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
   const statusOf = async (browser: Browser, path: string, of = gateway) =>
     (await browser.ask(of.url + path)).status;
   async function untilStatus(status: number, browser: Browser, path: string): Promise<void> {
-    while ((await statusOf(browser, path)) !== status) await sleep(20);
+    await eventually(async () => assert.equal(await statusOf(browser, path), status));
   }
   const handOff = (browser: Browser, more: { headers?: object } = {}) =>
     browser.ask(`${gateway.url}/api/v1/handoff`, {
@@ -155,7 +155,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
         ['created', 'marta.ruiz@example.com', true],
       ],
     );
-    for (;;) {
+    await eventually(async () => {
       const page = await gateway.request(`/v1/admin/auth-attempts?consumer_id=${desk.id}`, {
         as: gateway.admin,
       });
@@ -165,13 +165,8 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
       const found = attempts.find(
         ({ endpoint, person }) => endpoint === 'POST /api/v1/handoff' && person === 'marta.ruiz@example.com',
       );
-      if (found === undefined) {
-        await sleep(20);
-        continue;
-      }
-      assert.equal(found.api_key, null);
-      break;
-    }
+      assert.equal(found?.api_key, null);
+    });
   });
 
   test('what X-Actor says is not proven, and changes of consumers say which it is', async () => {
@@ -194,7 +189,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     const browser = await signIn({ ...marta, groups: ['admins'] });
     const path = `${gateway.url}/v1/admin/consumers/${boss.id}`;
     assert.equal((await browser.ask(path, { method: 'PATCH', body: { name: 'renamed' } })).status, 200);
-    for (;;) {
+    await eventually(async () => {
       const events = await gateway.request(
         `/v1/admin/audit-events?target_id=${boss.id}&action=consumer.updated`,
         { as: gateway.admin },
@@ -202,10 +197,6 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
       const { data } = (await events.json()) as {
         data: { actor: { person: string | null; verified: boolean } }[];
       };
-      if (data.length < 2) {
-        await sleep(20);
-        continue;
-      }
       assert.deepEqual(
         data.map(({ actor }) => [actor.person, actor.verified]),
         [
@@ -213,8 +204,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
           [null, false],
         ],
       );
-      break;
-    }
+    });
   });
 
   test('who has handed something off cannot decide on it, as whatever consumer', async () => {

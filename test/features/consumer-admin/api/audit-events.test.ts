@@ -89,7 +89,13 @@ describe('GET /v1/admin/audit-events', () => {
     ]);
     const { id: adminId } = gateway.admin;
     for (const event of events) {
-      assert.deepEqual(event.actor, { type: 'consumer', id: adminId, name: 'admin', person: 'Inés' });
+      assert.deepEqual(event.actor, {
+        type: 'consumer',
+        id: adminId,
+        name: 'admin',
+        person: 'Inés',
+        verified: false,
+      });
       assert.deepEqual(Object.keys(event).slice(0, 4), ['id', 'timestamp', 'action', 'actor']);
       const { address, request_id, user_agent } = event;
       assert.deepEqual([address, request_id, user_agent?.length], ['127.0.0.1', 'audit-1', 255]);
@@ -168,7 +174,13 @@ describe('GET /v1/admin/audit-events', () => {
 
   test('has the first start, and what is done on the command line', async () => {
     const [admin] = await untilEvents(send, `target_id=${gateway.admin.id}`, 1);
-    assert.deepEqual(admin?.actor, { type: 'service', id: 'service', name: 'service', person: null });
+    assert.deepEqual(admin?.actor, {
+      type: 'service',
+      id: 'service',
+      name: 'service',
+      person: null,
+      verified: false,
+    });
     const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
     const { log } = recordLog();
     const commands = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });

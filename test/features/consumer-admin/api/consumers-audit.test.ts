@@ -21,6 +21,7 @@ interface Entry {
   address: string | null;
   user_agent: string | null;
   api_key: string | null;
+  person: string | null;
   status: number | null;
   count: number;
 }
@@ -75,6 +76,7 @@ describe('GET /v1/admin/auth-attempts', () => {
         address: '127.0.0.1',
         user_agent: headers['user-agent'].slice(0, 255),
         api_key: as === null ? null : as.apiKey,
+        person: null,
       });
       assert.match(timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
       assert.equal(

@@ -58,7 +58,7 @@ describe('reservations', () => {
       member_id: gateway.org.memberId,
       name: 'Casa Olivo, a table for four',
       booking: { id, status: 'confirmed' },
-      created_by: { consumer_id: gateway.console.id, consumer_name: 'console', actor: null },
+      created_by: { consumer_id: gateway.console.id, consumer_name: 'console', actor: null, verified: false },
       dining: {
         partner: 'dining',
         booking_id: table?.booking_id,
