@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import {
-  type Doer,
   entry,
   type FieldChange,
   type FoundEntry,

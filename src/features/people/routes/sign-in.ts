@@ -112,7 +112,7 @@ async function enter(
   return leadTo('/console/', cookies.session.set(session));
 }
 
-export function callbackUrl(publicUrl: string): string {
+function callbackUrl(publicUrl: string): string {
   return `${publicUrl}/console/callback`;
 }
 
