@@ -8,6 +8,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { Kysely, PostgresDialect, type PostgresPool, type PostgresPoolClient } from 'kysely';
 import type { Database } from '../../src/platform/store/database.ts';
 import { createHistory, migrate } from '../../src/platform/store/migrate.ts';
+import { embedded } from '../virtual/preload.ts';
 import type { World } from '../virtual/world.ts';
 import { PreparedStatements } from './prepared.ts';
 import type { Way } from './reach.ts';
@@ -67,6 +68,17 @@ export class CommonDatabase {
 
   /** Made once for many runs: that takes seconds, and less where another process has left its files. */
   static async open(): Promise<CommonDatabase> {
+    // Its timers would go off in the runs, by the real clock.
+    const { setTimeout } = globalThis;
+    globalThis.setTimeout = (() => undefined) as never;
+    try {
+      return await CommonDatabase.#open();
+    } finally {
+      globalThis.setTimeout = setTimeout;
+    }
+  }
+
+  static async #open(): Promise<CommonDatabase> {
     const files = await readFile(template).catch(() => undefined);
     if (files !== undefined) {
       const loaded = new CommonDatabase(await PGlite.create({ startParams, loadDataDir: new Blob([files]) }));
@@ -89,6 +101,8 @@ export class CommonDatabase {
     this.#holder = undefined;
     this.#waiting = [];
     this.#statements.execute('rollback', []);
+    this.#statements.forget();
+    embedded.isAtWork = true;
     await this.#pglite.exec(`
       do $$ declare names text; begin
         select string_agg(format('%I', relname), ', ') into names from pg_class
@@ -97,6 +111,7 @@ export class CommonDatabase {
         if names is not null then execute 'truncate ' || names || ' restart identity cascade'; end if;
       end $$`);
     for (const statement of this.#refill) await this.#pglite.exec(statement);
+    embedded.isAtWork = false;
   }
 
   async #noteFirstRows(): Promise<void> {

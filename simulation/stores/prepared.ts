@@ -1,5 +1,7 @@
 import { type PGlite, protocol, types } from '@electric-sql/pglite';
 
+import { embedded } from '../virtual/preload.ts';
+
 interface Prepared {
   name: string;
   parameters: number[];
@@ -29,6 +31,12 @@ export class PreparedStatements {
 
   constructor(pglite: PGlite) {
     this.#pglite = pglite;
+  }
+
+  /** How often a statement was executed decides how it is planned: a run must not depend on those before it. */
+  forget(): void {
+    this.execute('deallocate all', []);
+    this.#known.clear();
   }
 
   /** Throws what the server says. */
@@ -86,7 +94,9 @@ export class PreparedStatements {
   #send(parts: Uint8Array[]): Message[] {
     const found: Message[] = [];
     let failure: Error | undefined;
+    embedded.isAtWork = true;
     const answer = this.#pglite.execProtocolRawSync(Buffer.concat(parts));
+    embedded.isAtWork = false;
     new protocol.Parser().parse(answer, (message) => {
       if (message instanceof Error) failure ??= message;
       found.push(message);

@@ -5,7 +5,7 @@ import net from 'node:net';
 import promises from 'node:timers/promises';
 import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
 import type { Network } from './network.ts';
-import { counted } from './preload.ts';
+import { counted, embedded } from './preload.ts';
 import { Random } from './random.ts';
 import type { World } from './world.ts';
 
@@ -27,7 +27,7 @@ class VirtualTimer {
     // As Node has it.
     this.#ms = ms >= 1 && ms < 2 ** 31 ? Math.trunc(ms) : 1;
     this.#repeats = repeats;
-    this.#start();
+    if (!embedded.isAtWork) this.#start();
   }
 
   #start(): void {

@@ -20,6 +20,12 @@ export const threads = {
   },
 };
 
+/**
+ * The embedded database has timers of its own, for statistics and time limits. They would outlive a run: those that it starts
+ * never fire.
+ */
+export const embedded = { isAtWork: false };
+
 /** Counts the work until its promise is settled. */
 export async function counted<T>(work: Promise<T>): Promise<T> {
   threads.promises += 1;
