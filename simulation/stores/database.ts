@@ -24,8 +24,17 @@ const startParams = [
     '-c',
     one,
   ]),
-  ...['wal_level=minimal', 'max_wal_senders=0', 'jit=off'].flatMap((one) => ['-c', one]),
+  ...['wal_level=minimal', 'max_wal_senders=0', 'jit=off', 'search_path=public,pg_catalog'].flatMap((one) => [
+    '-c',
+    one,
+  ]),
 ];
+
+/** Ids that the database makes, in place of its random ones: the same in each run. */
+const countedIds = `
+  create sequence simulated_ids;
+  create function public.gen_random_uuid() returns uuid language sql volatile
+    as $$ select md5('simulated ' || nextval('public.simulated_ids'))::uuid $$`;
 
 /** The files of a migrated database; other migrations or packages make others. */
 const template = join(tmpdir(), `handoff-simulation-${hashOfSchema()}-${process.getuid?.()}.tar`);
@@ -34,7 +43,7 @@ function hashOfSchema(): string {
   const hash = createHash('sha256');
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const migrations = join(root, 'src/platform/store/migrations');
-  hash.update(readFileSync(join(root, 'package-lock.json')));
+  for (const file of [join(root, 'package-lock.json'), import.meta.filename]) hash.update(readFileSync(file));
   for (const file of readdirSync(migrations)) hash.update(readFileSync(join(migrations, file)));
   return hash.digest('hex').slice(0, 12);
 }
@@ -86,6 +95,7 @@ export class CommonDatabase {
       return loaded;
     }
     const made = new CommonDatabase(await PGlite.create({ startParams }));
+    await made.#pglite.exec(countedIds);
     await migrate(made.#plain());
     await made.#noteFirstRows();
     await made.#pglite.exec('checkpoint');
@@ -111,6 +121,7 @@ export class CommonDatabase {
         if names is not null then execute 'truncate ' || names || ' restart identity cascade'; end if;
       end $$`);
     for (const statement of this.#refill) await this.#pglite.exec(statement);
+    await this.#pglite.exec('alter sequence simulated_ids restart');
     embedded.isAtWork = false;
   }
 
