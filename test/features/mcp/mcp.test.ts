@@ -256,6 +256,7 @@ describe('the endpoint for agents', () => {
     assert.deepEqual((await listTools(gateway.url, reader)).map(({ name }) => name).sort(), [
       'get_hand_off',
       'get_quote',
+      'get_trip',
       'list_events',
       'list_hand_offs',
       'list_quotes',
