@@ -55,7 +55,7 @@ export function listFiles(directory: string, under = '.'): string[] {
     .sort();
 }
 
-export function toPosix(path: string): string {
+function toPosix(path: string): string {
   return path.split(sep).join('/');
 }
 

@@ -145,7 +145,7 @@ describe('the answer to a body with many faults', () => {
   before(async () => {
     // The bodies of the service, and nothing else of it.
     const bare = withBody.map((route): Route => {
-      const { prepare: _, signature: __, admit: ___, ...rest } = route;
+      const { prepare: _, signature: __, admit: ___, tellsFaults: ____, ...rest } = route;
       return {
         ...rest,
         permission: { none: 'a test' },

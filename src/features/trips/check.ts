@@ -94,7 +94,7 @@ function schemaProblem(faults: readonly Fault[]): Problem[] {
   return [new Problem('invalid_request', 'The body is not valid.', { errors: [...faults] })];
 }
 
-export function toFinding({ code, message, facts }: Problem): Finding {
+function toFinding({ code, message, facts }: Problem): Finding {
   return { code, detail: message, errors: facts.errors ?? [] };
 }
 

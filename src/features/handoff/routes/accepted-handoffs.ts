@@ -158,7 +158,7 @@ async function readAnswer(
 }
 
 /** An answer by which people decide. JSON means the same with and without these escapes. */
-export function shownAnswer({ body = '', ...answer }: RouteAnswer): RouteAnswer {
+function shownAnswer({ body = '', ...answer }: RouteAnswer): RouteAnswer {
   return { ...answer, body: escapeDirections(body.toString()) };
 }
 

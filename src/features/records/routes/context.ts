@@ -132,7 +132,7 @@ export async function nameUnconditional(
 }
 
 /** Writes records as the caller sees them. */
-export function representTo({ resource, representFor }: ReadingContext, call: Call): Represent {
+function representTo({ resource, representFor }: ReadingContext, call: Call): Represent {
   return representFor(call.visibleFields?.(resource.collection));
 }
 
