@@ -35,7 +35,7 @@ import {
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
-import { itemInUse, knownItem, makeRoom, meetStored, pausesMs } from './stored-items.ts';
+import { itemInUse, knownItem, makeRoom, meetStored, pausesMs, requireSameItem } from './stored-items.ts';
 
 export interface HandOffOptions {
   externalId: string;
@@ -210,6 +210,7 @@ class AcceptedHandoffs implements Handoffs {
     const { database } = this.#options;
     for (const pauseMs of pausesMs) {
       const stored = await this.find(externalId);
+      requireSameItem(stored, request);
       const again = { stored, request, origin: originOf(call) };
       const met = await atStore(() => meetStored(database, again, this.#eventOf));
       if (met !== 'busy') return met;

@@ -42,21 +42,29 @@ export function itemInUse(): Problem {
 /** States in which a hand-off makes room for another one of its item; a created one stays until one is stored. */
 const endedStates = ['failed', 'cancelled', 'rejected'] as const;
 
+type Waiting = 'accepted' | 'awaiting_approval';
+
+function isWaiting(status: StoredHandoff['status']): status is Waiting {
+  return status === 'accepted' || status === 'awaiting_approval';
+}
+
+/** Throws `conflict` where the hand-off that waits is for another member. */
+export function requireSameItem(stored: StoredHandoff | undefined, { memberId }: HandoffRequest): void {
+  if (stored !== undefined && isWaiting(stored.status)) requireSameMember(stored.memberId, memberId);
+}
+
 /**
  * What the stored hand-off waits for, with the new content where the request says so; undefined where none waits any more.
- * `busy`: it is being delivered, or what a call of it has made is being removed. Throws `conflict` for another member, and what
- * the database does.
+ * `busy`: it is being delivered, or what a call of it has made is being removed. Throws what the database does.
  */
 export async function meetStored(
   database: Database,
   { stored, request, origin }: Again,
   eventOf: EventOf,
-): Promise<'accepted' | 'awaiting_approval' | 'busy' | undefined> {
+): Promise<Waiting | 'busy' | undefined> {
   if (stored === undefined || stored.status === 'created') return undefined;
-  const { externalId, status, memberId } = stored;
-  if (status !== 'accepted' && status !== 'awaiting_approval')
-    return (await makeRoom(database, externalId, endedStates)) ? undefined : 'busy';
-  requireSameMember(memberId, request.memberId);
+  const { externalId, status } = stored;
+  if (!isWaiting(status)) return (await makeRoom(database, externalId, endedStates)) ? undefined : 'busy';
   if (request.onRepeat !== 'update') return status;
   const replaced = await replaceContent(database, { externalId, request, origin }, eventOf);
   if (replaced === undefined) return 'busy';

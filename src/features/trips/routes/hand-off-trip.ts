@@ -84,7 +84,14 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     answers: {
       200: { description: 'Every item was handed off before.', ...tripAnswers },
       201: { description: 'Something was made; each item says what became of it.', ...tripAnswers },
-      202: { description: 'The items are stored, and delivered each for itself.', ...tripAnswers },
+      202: {
+        description: 'The items are stored, and delivered each for itself.',
+        schema: tripConfirmation,
+        headers: {
+          ...tripAnswers.headers,
+          'Preference-Applied': 'Absent where the request did not ask for it.',
+        },
+      },
     },
     problems: [
       ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),
@@ -110,7 +117,8 @@ export function handOffTripRoute(parts: HandoffParts): Route {
       const outcomes = await (isDeferred || body.atomic === false
         ? handOffEach(parts, items, each)
         : handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined }));
-      return tripAnswer(parts, { items, outcomes, tripId: body.trip_id.toLowerCase(), call });
+      const tripId = body.trip_id.toLowerCase();
+      return tripAnswer(parts, { items, outcomes, tripId, call, respondAsync: preferences.respondAsync });
     },
   });
 }
@@ -237,9 +245,13 @@ interface Answered {
   outcomes: readonly Outcome[];
   tripId: string;
   call: Call;
+  respondAsync: boolean;
 }
 
-function tripAnswer(parts: HandoffParts, { items, outcomes, tripId, call }: Answered): RouteAnswer {
+function tripAnswer(
+  parts: HandoffParts,
+  { items, outcomes, tripId, call, respondAsync }: Answered,
+): RouteAnswer {
   const shown = outcomes.map((outcome, index) => {
     if (!(outcome instanceof Problem)) return outcome;
     const { type } = (items[index] as TripItem).request;
@@ -260,7 +272,10 @@ function tripAnswer(parts: HandoffParts, { items, outcomes, tripId, call }: Answ
       : one,
   );
   const statuses = new Set(answered.map(({ status }) => status));
-  return json(statusOf(statuses), { trip_id: tripId, items: answered }, { location: `/v1/trips/${tripId}` });
+  const status = statusOf(statuses);
+  const applied = status === 202 && respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
+  const headers = { location: `/v1/trips/${tripId}`, ...applied };
+  return json(status, { trip_id: tripId, items: answered }, headers);
 }
 
 function statusOf(statuses: ReadonlySet<string>): number {

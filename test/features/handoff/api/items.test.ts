@@ -95,6 +95,19 @@ describe('an item that is handed off again', () => {
     await assertProblem(response, 400, 'invalid_request', '#/on_repeat');
   });
 
+  test('of another member is a conflict while its hand-off waits', async () => {
+    const body = item();
+    const fault = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    await answerTo(body, 202, respondAsync);
+    for (const headers of [{}, respondAsync])
+      for (const on_repeat of ['return', 'update']) {
+        const other = { ...body, member_id: randomUUID(), on_repeat };
+        await assertProblem(await send(other, headers), 409, 'conflict', '#/member_id');
+      }
+    await fault.remove();
+    await gateway.org.disarm();
+  });
+
   test('is made again under the same id where its record was deleted', async () => {
     const body = item();
     const first = await answerTo(body, 201);
