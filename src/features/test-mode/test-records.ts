@@ -63,6 +63,8 @@ export class TestRecords implements Records {
   /** Two writes into one world would wait for each other in the database. */
   readonly #writing = new FairLimiter(statementsAtOnce);
   readonly #reading = new FairLimiter(statementsAtOnce);
+  /** Requests whose answer was lost: whether they wrote is learned by a repeat alone. */
+  readonly #lost = new WeakSet<Call>();
   /** Worlds whose use is noted already today. */
   #noted = { day: 0, consumers: new Set<string>() };
 
@@ -158,8 +160,9 @@ export class TestRecords implements Records {
         return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
       });
     const lost = faults.indexOf('lost');
-    if (lost >= 0) throw lostAnswer((writes[lost] as RecordWrite).externalId);
-    return written;
+    if (lost < 0) return written;
+    this.#lost.add(call);
+    throw lostAnswer((writes[lost] as RecordWrite).externalId);
   }
 
   async #checkOf({ resource, externalId, values, validUntil }: RecordWrite, index: number, call: Call) {
@@ -208,7 +211,8 @@ export class TestRecords implements Records {
     return Promise.all(lists.map(({ resource, query }) => this.list(resource, query, call)));
   }
 
-  findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
+  async findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
+    if (this.#lost.has(call)) throw lostAnswer((keys[0] as RecordKey).externalId);
     return Promise.all(
       keys.map(({ resource, externalId }) => this.findWithDeleted(resource, externalId, call)),
     );

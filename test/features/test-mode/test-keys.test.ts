@@ -379,6 +379,21 @@ describe('test keys', () => {
       });
     }
 
+    it('of a trip leave its outcome unknown until the repeat', async () => {
+      const { type, result, ...trip } = handoffFor(faultyMember('504'));
+      const items = [
+        { type, result },
+        { type: 'booking', result },
+      ];
+      const options = { body: { ...trip, items }, headers: withKey() };
+      const { status, body } = await send('/api/v1/handoffs', options);
+      assert.deepEqual([status, body.code], [504, 'crm_timeout']);
+      const again = await send('/api/v1/handoffs', options);
+      assert.equal(again.status, 201);
+      const { body: made } = await send(`/v1/trips/${String(trip['trip_id'])}`);
+      assert.deepEqual([(made['quotes'] as []).length, (made['bookings'] as []).length], [1, 1]);
+    });
+
     it('are no errors in the log', () => {
       assert.ok(gateway.logLines.some(({ message }) => message === 'the request failed'));
       assert.deepEqual(

@@ -54,6 +54,11 @@ const description =
 
 const tripAnswers = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
 
+const storedAnswers = {
+  schema: tripConfirmation,
+  headers: { ...tripAnswers.headers, 'Preference-Applied': 'Absent where the request did not ask for it.' },
+};
+
 /** A trip as one hand-off: several results, all or none, or each for itself. */
 export function handOffTripRoute(parts: HandoffParts): Route {
   return defineRoute({
@@ -84,14 +89,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     answers: {
       200: { description: 'Every item was handed off before.', ...tripAnswers },
       201: { description: 'Something was made; each item says what became of it.', ...tripAnswers },
-      202: {
-        description: 'The items are stored, and delivered each for itself.',
-        schema: tripConfirmation,
-        headers: {
-          ...tripAnswers.headers,
-          'Preference-Applied': 'Absent where the request did not ask for it.',
-        },
-      },
+      202: { description: 'The items are stored, and delivered each for itself.', ...storedAnswers },
     },
     problems: [
       ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),

@@ -160,7 +160,10 @@ describe('POST /api/v1/handoffs', () => {
 
   test('is stored item by item where it may be delivered later', async () => {
     const body = trip([item('a', { reference: 'A' }), item('b')]);
-    const answer = await answerTo(body, 202, respondAsync);
+    const response = await send(body, respondAsync);
+    assert.equal(response.status, 202);
+    assert.equal(response.headers.get('preference-applied'), 'respond-async');
+    const answer = (await response.json()) as TripAnswer;
     assert.deepEqual(statuses(answer), ['accepted', 'accepted']);
     for (const { external_id } of answer.items) await untilHandoff(gateway, String(external_id));
     assert.deepEqual(await namesIn(body.trip_id), ['a', 'b']);
