@@ -8,8 +8,8 @@ import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
 import { withMember } from '../../../records/included-member.ts';
+import { type Resources, resourcesOf } from '../../../records/mapping.ts';
 import { findMembers, viewOfMember } from '../../../records/member-names.ts';
-import { member } from '../../../records/members.ts';
 import { booking, quote } from '../../../records/quotes-and-bookings.ts';
 import type { FieldValues, RecordList } from '../../../records/records.ts';
 import { representationSchema } from '../../../records/representation.ts';
@@ -27,37 +27,40 @@ const { fields } = quote;
 const list = (item: object, description: string) =>
   Type.Array(item as never, { maxItems: most, description });
 
-const tripSchema = Type.Object(
-  {
-    trip_id: fields.trip_id.schema,
-    members: Type.Array(
-      Type.Object(
-        {
-          id: fields.member_id.schema,
-          first_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
-            description: 'Given name.',
-            examples: ['Amara'],
-          }),
-          last_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
-            description: 'Family name.',
-            examples: ['Okafor'],
-          }),
-        },
-        { additionalProperties: false },
+const tripSchema = ({ quote: ofQuotes, booking: ofBookings, member }: Resources) =>
+  Type.Object(
+    {
+      trip_id: fields.trip_id.schema,
+      members: Type.Array(
+        Type.Object(
+          {
+            id: fields.member_id.schema,
+            first_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
+              description: 'Given name.',
+              examples: ['Amara'],
+            }),
+            last_name: Type.Union([Type.String({ maxLength: 255 }), Type.Null()], {
+              description: 'Family name.',
+              examples: ['Okafor'],
+            }),
+          },
+          { additionalProperties: false },
+        ),
+        { maxItems: 400, description: 'Whose trip it is. Empty without members:read.' },
       ),
-      { maxItems: 400, description: 'Whose trip it is. Empty without members:read.' },
-    ),
-    quotes: list(representationSchema(withMember(quote, member)), 'Newest first.'),
-    bookings: list(representationSchema(withMember(booking, member)), 'Newest first.'),
-    reservations: list(
-      Type.Object({}, { additionalProperties: true }),
-      'As the list of reservations shows them.',
-    ),
-    handoffs: list(handoffSchema, 'Hand-offs that wait or have failed.'),
-    truncated: Type.Boolean({ description: 'Whether there is more of one of them: its list has the rest.' }),
-  },
-  { additionalProperties: false, title: 'Trip' },
-);
+      quotes: list(representationSchema(withMember(ofQuotes, member)), 'Newest first.'),
+      bookings: list(representationSchema(withMember(ofBookings, member)), 'Newest first.'),
+      reservations: list(
+        Type.Object({}, { additionalProperties: true }),
+        'As the list of reservations shows them.',
+      ),
+      handoffs: list(handoffSchema, 'Hand-offs that wait or have failed.'),
+      truncated: Type.Boolean({
+        description: 'Whether there is more of one of them: its list has the rest.',
+      }),
+    },
+    { additionalProperties: false, title: 'Trip' },
+  );
 
 export interface TripParts extends CheckParts {
   parts: () => readonly TripPart[];
@@ -65,6 +68,8 @@ export interface TripParts extends CheckParts {
 
 /** All that the caller may see of a trip, in one call to the CRM at most. */
 export function tripRoute(tools: TripParts): Route {
+  // None where the routes are only documented.
+  const { resources: known }: Partial<Pick<TripParts, 'resources'>> = tools;
   return defineRoute({
     method: 'GET',
     path: '/v1/trips/:tripId',
@@ -91,7 +96,7 @@ export function tripRoute(tools: TripParts): Route {
     request: {
       params: Type.Object({ tripId: fields.trip_id.schema }, { additionalProperties: false }),
     },
-    answers: { 200: { description: 'The trip.', schema: tripSchema } },
+    answers: { 200: { description: 'The trip.', schema: tripSchema(known ?? resourcesOf()) } },
     problems: ['not_found', 'store_unavailable', ...crmProblems],
     async handle({ params, headers, consumer, call }) {
       call.freshness = readFreshness(headers);
