@@ -6,7 +6,7 @@ import { MappingError, readResources } from '../records/read-mapping.ts';
 /** What there is in the org, as the mapping file says. Throws `SettingsError` with all that is wrong in the file. */
 export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
   try {
-    return readResources(crm.mappingFile);
+    return readResources(crm.mappingFile, crm.ownerMatch);
   } catch (error) {
     throw error instanceof MappingError ? new SettingsError([...error.faults]) : error;
   }

@@ -45,6 +45,7 @@ export const checks: readonly DoctorCheck[] = [
   { name: 'CRM version', needs: ['CRM token'], run: checkVersion },
   { name: 'CRM call', needs: ['CRM token'], run: checkCall },
   { name: 'CRM fields', needs: ['CRM version'], run: checkFields },
+  { name: 'CRM owners', needs: ['CRM fields'], run: checkOwners },
   { name: 'CRM calls', needs: ['CRM fields'], run: checkCalls },
   ...features.flatMap(({ checks: ofFeature }) => ofFeature ?? []),
 ];
@@ -229,6 +230,17 @@ async function checkCall(context: DoctorContext): Promise<string> {
   if (user === undefined) throw new Error('The CRM does not say who we are: give the app the scope id.');
   const address = await crmOf(context).seenFrom(user, context.token as CrmToken);
   return `we are ${user.Name}${address === undefined ? '' : `, who signs in from ${address}`}`;
+}
+
+async function checkOwners(context: DoctorContext): Promise<string> {
+  const resources = context.resources ?? resourcesOf();
+  if (listOf(resources).every((resource) => !('owner' in resource)))
+    throw new NothingToCheck(
+      'records belong to the integration user: neither crm.ownerMatch nor a mapping says otherwise',
+    );
+  const faults = await crmOf(context).checkOwners(resources, context.token as CrmToken);
+  if (faults.length > 0) throw new Error(faults.join('\n'));
+  return 'users, and what owns records otherwise, can be looked up';
 }
 
 async function checkFields(context: DoctorContext): Promise<string> {

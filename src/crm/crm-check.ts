@@ -12,6 +12,7 @@ import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
 import { createColumns } from './optional-columns.ts';
+import { ownerFaults } from './owner-check.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
 import type { ApiUsage } from './rest/quota.ts';
@@ -51,6 +52,8 @@ export interface CrmCheck {
   describe(names: readonly string[], token: AccessToken): Promise<Described>;
   /** What of the resources does not fit the org. Throws `CrmFailure`, `Problem`. */
   inspect(resources: Resources, token: AccessToken): Promise<Findings>;
+  /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
+  checkOwners(resources: Resources, token: AccessToken): Promise<string[]>;
   /** Reads changes as the service does, and so deleted records too. Throws `Problem`. */
   readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
   close(): Promise<void>;
@@ -128,6 +131,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       usage = client.usage;
       return findingsOf(all, described, resources.member.crmObject);
     },
+    checkOwners: (resources, token) => ownerFaults(resources, clientWith(token), call()),
     readChanges: async (resources, token) => {
       await readChanges(resources, { client: clientWith(token), metrics: options.metrics }, call());
     },

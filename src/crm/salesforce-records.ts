@@ -41,6 +41,7 @@ import { listRecords } from './list-records.ts';
 import { createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
 import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
 import { explainByOrg, type Refused } from './org-refusals.ts';
+import { Owners } from './owners.ts';
 import { CrmFailure, type FailureKind, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
@@ -53,6 +54,8 @@ interface SalesforceRecordsOptions {
   client: CrmClient;
   /** The longest that a call may take. */
   timeoutMs: number;
+  /** See the setting of this name. */
+  ownerVerifiedOnly: boolean;
   log: Log;
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
@@ -88,10 +91,12 @@ class SalesforceRecords implements Records {
   readonly #order = new RecordOrder();
   readonly #largePages = createLargePages();
   readonly #mixing: Mixing | undefined;
+  readonly #owners: Owners;
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
     this.#mixing = options.client.budget && new Mixing(options.client);
+    this.#owners = new Owners(options);
   }
 
   admit(call: Call): void {
@@ -144,7 +149,9 @@ class SalesforceRecords implements Records {
     };
     try {
       const { creates } = this.#batchersOf(resource);
-      const { record, ...created } = await this.#submit(() => creates.submit(creation, call));
+      const { record, ...created } = await this.#owners.make(resource, call, (ownerId) =>
+        this.#submit(() => creates.submit({ ...creation, ownerId }, call)),
+      );
       return { ...created, ...record };
     } catch (error) {
       // An earlier try came through after all, or another unique field has the value already: look which.
@@ -188,7 +195,7 @@ class SalesforceRecords implements Records {
   get #together(): TogetherOptions {
     const toRecordOf: TogetherOptions['toRecordOf'] = (resource, used) =>
       this.#batchersOf(resource).toRecordOf(used);
-    return { ...this.#options, toRecordOf };
+    return { ...this.#options, toRecordOf, owners: this.#owners };
   }
 
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {

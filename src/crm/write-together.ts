@@ -28,6 +28,7 @@ import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts'
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import type { OptionalColumns, UsedColumns } from './optional-columns.ts';
 import { explainByOrg } from './org-refusals.ts';
+import type { Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
@@ -45,6 +46,7 @@ export interface TogetherOptions {
   columnsOf: (resource: Resource) => OptionalColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
+  owners: Pick<Owners, 'make'>;
 }
 
 /** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */
@@ -67,8 +69,11 @@ export async function writeTogether(
   const refused = writes.map((write) => refusalOf(write, call));
   if (refused.some((failure) => failure !== undefined)) throw await refusedOf(writes, refused, call);
   try {
-    return await withColumns(options, writes.map(toNamed), (used) =>
-      send(options, writes, { call, used, readBack }),
+    const made = writes.flatMap(({ resource, record }) => (record === undefined ? [resource] : []));
+    return await withOwners(options, made, call, (owners) =>
+      withColumns(options, writes.map(toNamed), (used) =>
+        send(options, writes, { call, used, owners, readBack }),
+      ),
     );
   } catch (error) {
     if (error instanceof ItemsRefused) throw await refusedOf(writes, error.failures, call);
@@ -113,6 +118,24 @@ async function refusedOf(
   return new WritesRefused(refusals.flat());
 }
 
+/** Ids of who is to own new records, by resource. */
+type ChosenOwners = ReadonlyMap<string, string | undefined>;
+
+/** Sends new records of several resources, again with others where the org refuses their owners. */
+function withOwners<T>(
+  options: TogetherOptions,
+  resources: readonly Resource[],
+  call: Call,
+  work: (owners: ChosenOwners) => Promise<T>,
+  owners: ChosenOwners = new Map(),
+): Promise<T> {
+  const next = resources.find((resource) => !owners.has(resourceKey(resource)));
+  if (next === undefined) return work(owners);
+  return options.owners.make(next, call, (ownerId) =>
+    withOwners(options, resources, call, work, new Map(owners).set(resourceKey(next), ownerId)),
+  );
+}
+
 type Used = ReadonlyMap<string, UsedColumns>;
 
 /** Sends what names columns of several resources, again without those that the org lacks. */
@@ -138,6 +161,7 @@ function withColumns<T>(
 interface Sending {
   call: Call;
   used: Used;
+  owners: ChosenOwners;
   readBack: boolean;
 }
 
@@ -156,10 +180,11 @@ interface Group {
 async function send(
   { client, toRecordOf }: TogetherOptions,
   writes: readonly RecordWrite[],
-  { call, used, readBack }: Sending,
+  sending: Sending,
 ): Promise<(RecordRef | StoredRecord)[]> {
   const { dataPath, writeHeaders } = client;
-  const placed = writes.map((write, index) => ({ write, index, body: toRecordBody(write, used, call) }));
+  const { call, used, readBack } = sending;
+  const placed = writes.map((write, index) => ({ write, index, body: toRecordBody(write, sending) }));
   const groups = groupsOf(placed);
   const queries = readBack ? queriesOf(writes, used) : [];
   const parts: Part[] = groups.map(({ method, placed: own }) => ({
@@ -200,8 +225,12 @@ function groupsOf(placed: readonly Placed[]): Group[] {
   return groups.filter((group) => group.placed.length > 0);
 }
 
-function toRecordBody({ resource, externalId, values, record }: RecordWrite, used: Used, call: Call): object {
+function toRecordBody(
+  { resource, externalId, values, record }: RecordWrite,
+  { used, owners, call }: Sending,
+): object {
   const leftOut = used.get(resource.name)?.leftOut ?? new Set<string>();
+  const ownerId = owners.get(resourceKey(resource));
   const ofNew = { ...creatorOf(resource, call), ...values, id: externalId.toLowerCase() };
   const given = record === undefined ? ofNew : values;
   const written = Object.fromEntries(Object.entries(given).filter(([name]) => !leftOut.has(name)));
@@ -209,6 +238,7 @@ function toRecordBody({ resource, externalId, values, record }: RecordWrite, use
     attributes: { type: resource.crmObject },
     ...(record === undefined ? constantsOf(resource) : { id: record.nativeId }),
     ...toCrmFields(resource, written),
+    ...(record === undefined && ownerId !== undefined && { OwnerId: ownerId }),
   };
 }
 

@@ -269,6 +269,7 @@ function sharedColumns(path: Path, given: ResourceMapping, resource: Resource): 
   const used: UsedColumn[] = [
     ...ownColumns.map((column) => ({ at: ['fields', column], column })),
     ...Object.entries(resource.fields).flatMap(([name, field]) => columnsOf(name, field, fields)),
+    ...(given.owner === undefined ? [] : [{ at: ['owner'], column: 'OwnerId' }]),
     ...Object.keys(set).map((column) => ({ at: ['set', column], column })),
     ...Object.entries(add).flatMap(([name, one]) =>
       isObject(one) && typeof one['field'] === 'string'

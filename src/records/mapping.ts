@@ -2,7 +2,15 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { member as defaultMember } from './members.ts';
 import { OrgFit } from './org-fit.ts';
 import { booking as defaultBooking, quote as defaultQuote } from './quotes-and-bookings.ts';
-import { added, type Field, lookupColumns, type Resource, schemaOfAllowed } from './resource.ts';
+import {
+  added,
+  type Field,
+  lookupColumns,
+  type OwnerRule,
+  ownerMatches,
+  type Resource,
+  schemaOfAllowed,
+} from './resource.ts';
 
 /*
  * A mapping says under which names an org has what the API speaks of. It is laid over the declarations of the package;
@@ -105,6 +113,28 @@ const set = Type.Record(Type.String({ pattern: identifier }), constant, {
   description: 'constants by the API name of a field, at most 50, written into each new record',
 });
 
+const owner = Type.Object(
+  {
+    match: Type.Enum(ownerMatches, { description: ownerMatches.join(', ') }),
+    else: Type.Optional(
+      Type.Union(
+        [
+          Type.Object(
+            { queue: Type.String({ pattern: identifier, maxLength: 80 }) },
+            { additionalProperties: false },
+          ),
+          Type.Object(
+            { user: Type.String({ pattern: '^\\S+$', maxLength: 80 }) },
+            { additionalProperties: false },
+          ),
+        ],
+        { description: '{queue: <developer name>} or {user: <user name>}' },
+      ),
+    ),
+  },
+  { additionalProperties: false, description: 'who owns new records: {match, else}' },
+);
+
 const recordSchema = (resource: Resource) =>
   Type.Object(
     {
@@ -112,8 +142,9 @@ const recordSchema = (resource: Resource) =>
       fields: Type.Optional(fieldsSchema(resource)),
       set: Type.Optional(set),
       add: Type.Optional(addSchema(addedToRecord)),
+      owner: Type.Optional(owner),
     },
-    { ...closed, description: 'how the org has this resource: {object, fields, set, add}' },
+    { ...closed, description: 'how the org has this resource: {object, fields, set, add, owner}' },
   );
 
 /** Schema of the mapping file; `docs/mapping.schema.json` is written from it. */
@@ -149,6 +180,7 @@ export interface ResourceMapping {
   fields?: Record<string, string | string[] | null>;
   set?: Resource['constants'];
   add?: Record<string, AddedMapping>;
+  owner?: OwnerRule;
 }
 
 interface AddedMapping {
@@ -172,12 +204,17 @@ export function listOf({ member, quote, booking }: Resources) {
   return [member, quote, booking] as const;
 }
 
-/** The declarations, made once at start: those of the package with the mapping laid over them. */
-export function resourcesOf(mapping?: Mapping): Resources {
-  const { quote, booking, member } = (mapping?.resources ?? {}) as Record<
-    string,
-    ResourceMapping | undefined
-  >;
+/**
+ * The declarations, made once at start: those of the package with the mapping laid over them. `ownerMatch`: where there is no
+ * mapping.
+ */
+export function resourcesOf(mapping?: Mapping, ownerMatch?: OwnerRule['match']): Resources {
+  const usual = ownerMatch && { owner: { match: ownerMatch } };
+  const {
+    quote = usual,
+    booking = usual,
+    member,
+  } = (mapping?.resources ?? {}) as Record<string, ResourceMapping | undefined>;
   const members = mapped(defaultMember, member, '');
   const key = members.fields['id']?.crm.path ?? '';
   return {
@@ -199,7 +236,14 @@ function mapped<R extends Resource>(resource: R, mapping: ResourceMapping = {}, 
   const fields = Object.fromEntries(inOrder([...own, ...further])) as R['fields'];
   fit.set(untyped(fields));
   const constants = mapping.set && Object.keys(mapping.set).length > 0 ? { constants: mapping.set } : {};
-  return { ...resource, crmObject, fields, ...constants, fit };
+  return {
+    ...resource,
+    crmObject,
+    fields,
+    ...constants,
+    ...(mapping.owner && { owner: mapping.owner }),
+    fit,
+  };
 }
 
 /** Its schema in documents has the values that the org takes; the org itself refuses others. */

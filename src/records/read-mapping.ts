@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { type Resources, resourcesOf } from './mapping.ts';
 import { maxMappingBytes, parseMapping } from './mapping-file.ts';
+import type { OwnerRule } from './resource.ts';
 
 /** All that is wrong with a mapping file, a line each. */
 export class MappingError extends Error {
@@ -12,9 +13,11 @@ export class MappingError extends Error {
   }
 }
 
-/** What there is in the org, as the mapping file says; the declarations of the package where there is none. Throws `MappingError`. */
-export function readResources(file: string | undefined): Resources {
-  if (file === undefined) return resourcesOf();
+/**
+ * What there is in the org, as the mapping file says; where there is none, the declarations of the package and `ownerMatch`. Throws `MappingError`.
+ */
+export function readResources(file: string | undefined, ownerMatch?: OwnerRule['match']): Resources {
+  if (file === undefined) return resourcesOf(undefined, ownerMatch);
   const parsed = parseMapping(readMapping(file));
   if ('mapping' in parsed) return resourcesOf(parsed.mapping);
   throw new MappingError(

@@ -62,6 +62,15 @@ export function allowedValues(one: Field): readonly string[] | undefined {
 /** A value that is written into each new record: as it is, or the id of a record type. */
 export type Constant = string | number | boolean | { recordType: string };
 
+/** Fields of Salesforce users that can say who acts. */
+export const ownerMatches = ['Email', 'Username', 'FederationIdentifier'] as const;
+
+/** Who owns new records: the user whose field says who acts, else the queue (by developer name) or user (by user name). */
+export interface OwnerRule {
+  match: (typeof ownerMatches)[number];
+  else?: { queue: string } | { user: string };
+}
+
 export interface Resource {
   /** Singular, as in `{type: "quote"}`. */
   name: string;
@@ -73,6 +82,8 @@ export interface Resource {
   search?: readonly (readonly string[])[];
   /** Constants by column. */
   constants?: Readonly<Record<string, Constant>>;
+  /** Undefined: the integration user owns them. */
+  owner?: OwnerRule;
   /** Where answers show the member beside the record: the resource without, and that of members. */
   included?: { base: Resource; member: Resource };
   /** What of it does not fit the org; shared by all copies of the declaration. */

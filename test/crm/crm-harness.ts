@@ -94,6 +94,7 @@ function makeReplica(
     privateKeySecret: keySecret,
     apiVersion: '68.0',
     duplicateRules: 'obey',
+    ownerVerifiedOnly: false,
     tokenLifetimeSeconds: 7200,
     timeoutMs: 10_000,
     maxConcurrency: 20,

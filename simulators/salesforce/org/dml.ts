@@ -82,9 +82,33 @@ function prepareInsert(org: Org, type: ObjectType, body: Body, { raw = false }: 
   const changes = interpretBody(org, type, body, { mode: 'create', raw });
   const draft = newDraft(org, type);
   assign(draft, changes);
+  if (!raw && changes.has(type.fields.get('ownerid') as Field)) checkOwner(org, draft);
   numberDraft(org, type, draft);
   if (raw && !changes.has(fieldOf(type, 'SystemModstamp'))) draft.SystemModstamp = draft.LastModifiedDate;
   return { before: undefined, draft };
+}
+
+/** Who may own records: users who are active and work in the org, and queues. */
+function checkOwner(org: Org, draft: Draft): void {
+  const rowOf = (object: string) => {
+    const type = org.schema.find(object);
+    return type && org.store.get(type, toId15(String(draft.OwnerId)) ?? '');
+  };
+  const user = rowOf('User');
+  const group = rowOf('Group');
+  if (user?.IsActive === false)
+    throw new ApiError(400, 'INACTIVE_OWNER_OR_USER', 'operation performed with inactive user', []);
+  if (user?.UserType !== undefined && user.UserType !== 'Standard')
+    throw new ApiError(
+      400,
+      'OP_WITH_INVALID_USER_TYPE_EXCEPTION',
+      'operation performed with invalid user type',
+      ['OwnerId'],
+    );
+  if (group !== undefined && group.Type !== 'Queue')
+    throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'Owner ID: owner is no queue for this object', [
+      'OwnerId',
+    ]);
 }
 
 function fieldOf(type: ObjectType, name: string): Field {

@@ -151,10 +151,12 @@ function* linesOf(store: Store, counters: Counters): Iterable<OrgLine> {
 }
 
 /** Not through a transaction: they come from the options and the description, and are not in the journal. */
-function addSetupRows(org: Org): void {
+function addSetupRows(org: Org, counters: Counters): void {
   for (const type of org.schema.objects.filter(({ setup }) => setup)) {
-    for (const row of setupRows(org, type))
+    for (const row of setupRows(org, type)) {
       org.store.write(type, org.store.get(type, toId15(row.Id) ?? ''), row);
+      counters.raise(type.name, sequenceOf(row.Id));
+    }
   }
 }
 
@@ -213,7 +215,7 @@ export function createOrg(options: OrgOptions): Org {
       org.description = description;
       org.schema = schema;
       store.restructure(schema);
-      addSetupRows(org);
+      addSetupRows(org, counters);
       org.automation.clear();
       org.automation.add(automation);
     },
@@ -235,7 +237,7 @@ export function createOrg(options: OrgOptions): Org {
       const entries = [...store.entries()].filter(([, change]) => typeof change !== 'string');
       journal?.append(entries.map(([name, change]) => [name, (change as Row).Id]));
       store.clear();
-      addSetupRows(org);
+      addSetupRows(org, counters);
     },
     close: () => journal?.close(),
   };
@@ -244,7 +246,7 @@ export function createOrg(options: OrgOptions): Org {
     const alive = [...store.entries()].length;
     journal = openJournal(options.dataFile, { read, alive, lines: () => linesOf(store, counters) });
   }
-  addSetupRows(org);
+  addSetupRows(org, counters);
   org.automation.add(built.automation);
   return org;
 }

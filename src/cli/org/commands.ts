@@ -204,13 +204,24 @@ async function check(
 ): Promise<void> {
   const resources = org.resources(mappingFile);
   const objects = listOf(resources).map(({ crmObject }) => crmObject);
-  const problems = problemsOf(resources, await org.describe(objects));
+  const owners = (await org.checkOwners(resources)).map(ownerProblem);
+  const problems = [...problemsOf(resources, await org.describe(objects)), ...owners];
   print(json, { ok: problems.length === 0, problems }, () =>
     problems.length === 0
       ? `The org has all that the service needs: ${objects.join(', ')}.`
       : problems.map(showProblem).join('\n'),
   );
   if (problems.length > 0) process.exitCode = 1;
+}
+
+/** Of what owns records in the org; the line says all. */
+function ownerProblem(problem: string): OrgProblem {
+  return {
+    object: 'User',
+    field: null,
+    problem: `does not give owners: ${problem}`,
+    advice: 'Until then records belong to the integration user.',
+  };
 }
 
 function showProblem({ object, field, problem, advice }: OrgProblem): string {

@@ -20,6 +20,8 @@ export interface OrgConnection {
   apiVersion: string;
   listObjects(): Promise<ListedObject[]>;
   describe(names: readonly string[]): Promise<Described>;
+  /** Why owners of records cannot be looked up, a line each. */
+  checkOwners(resources: Resources): Promise<string[]>;
 }
 
 /**
@@ -45,6 +47,7 @@ export async function connectOrg(settings: Settings, opened: AsyncDisposableStac
       resourcesFor(mappingFile === undefined ? connected : { crm: { ...connected.crm, mappingFile } }),
     apiVersion: connected.crm.apiVersion,
     listObjects: () => crm.listObjects(token),
+    checkOwners: (resources) => crm.checkOwners(resources, token),
     async describe(names) {
       const described: [string, DescribedObject | null][] = [];
       for (let start = 0; start < names.length; start += describedAtOnce)

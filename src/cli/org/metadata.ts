@@ -111,7 +111,8 @@ export function customObject({
   ]);
 }
 
-export function permissionSet(permissions: readonly ObjectPermission[]): string {
+/** `seesUsers`: it looks up who owns records. */
+export function permissionSet(permissions: readonly ObjectPermission[], { seesUsers = false } = {}): string {
   const byObject = permissions.toSorted((a, b) => (a.object < b.object ? -1 : 1));
   const fields = byObject.flatMap(({ object, fields: own }) =>
     own.map(({ column, isEditable }) => ({ field: `${object}.${column}`, isEditable })),
@@ -137,13 +138,16 @@ export function permissionSet(permissions: readonly ObjectPermission[]): string 
     ...byObject.flatMap(({ object, recordTypes }) =>
       recordTypes.map((name) => ['recordTypeVisibilities', recordTypeVisibility(object, name)] as const),
     ),
-    [
-      'userPermissions',
-      [
-        ['enabled', true],
-        ['name', 'ApiEnabled'],
-      ],
-    ],
+    ...['ApiEnabled', ...(seesUsers ? ['ViewAllUsers'] : [])].map(
+      (name) =>
+        [
+          'userPermissions',
+          [
+            ['enabled', true],
+            ['name', name],
+          ],
+        ] as const,
+    ),
   ]);
 }
 

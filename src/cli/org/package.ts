@@ -48,7 +48,9 @@ export function packageFiles(resources: Resources, described: Described, apiVers
   }
   files.set(
     `${source}/permissionsets/${permissionSetName}.permissionset-meta.xml`,
-    permissionSet([...permissions, ...whatTheyNeed(permissions)]),
+    permissionSet([...permissions, ...whatTheyNeed(permissions)], {
+      seesUsers: listOf(resources).some((resource) => 'owner' in resource),
+    }),
   );
   files.set('manifest/package.xml', manifest(members, apiVersion));
   files.set('sfdx-project.json', projectFile(apiVersion));

@@ -13,6 +13,8 @@ export interface Creation {
   /** In lower case. */
   externalId: string;
   values: FieldValues;
+  /** Of the user or queue that is to own it; undefined: we do. */
+  ownerId?: string | undefined;
   /** The record is wanted, with what the CRM has put into it. */
   readBack: boolean;
   /** Milliseconds since 1970: from then on it is not made any more. */
@@ -76,12 +78,16 @@ async function insert(
 
 function toWrite({ client, resource }: OperationOptions, items: readonly Creation[]): Write {
   const singles = items.map(
-    ({ values, externalId }): CrmRequest => ({
+    ({ values, externalId, ownerId }): CrmRequest => ({
       operation: 'create',
       effect: 'create',
       method: 'POST',
       path: `${client.dataPath}/sobjects/${resource.crmObject}`,
-      body: { ...constantsOf(resource), ...toCrmFields(resource, { ...values, id: externalId }) },
+      body: {
+        ...constantsOf(resource),
+        ...toCrmFields(resource, { ...values, id: externalId }),
+        ...(ownerId !== undefined && { OwnerId: ownerId }),
+      },
       resource,
     }),
   );

@@ -1,7 +1,7 @@
 import type { Visible } from '../../platform/base/call.ts';
 import type { ChangePosition } from '../../records/changes.ts';
 import { ownerField } from '../../records/created-by.ts';
-import type { Field, Resource } from '../../records/resource.ts';
+import type { Field, OwnerRule, Resource } from '../../records/resource.ts';
 import { searchedTexts } from '../../records/search.ts';
 import { formatDateTime, likeText, quoteText } from './literal.ts';
 
@@ -86,6 +86,17 @@ export function findQuery(resource: Resource, wanted: readonly WantedKeys[], wit
     limit: records === 1 && !withDeleted ? 2 : undefined,
     withDeleted,
   };
+}
+
+/** Active users whose field has this text; the CRM takes letters of any case for the same. */
+export function userQuery(field: OwnerRule['match'], text: string): RowsQuery {
+  const where = `${field} = ${quoteText(text)} AND IsActive = true`;
+  return { select: `SELECT Id,${field} FROM User`, where, records: 1, limit: 20, withDeleted: false };
+}
+
+export function queueQuery(developerName: string): RowsQuery {
+  const where = `Type = 'Queue' AND DeveloperName = ${quoteText(developerName)}`;
+  return { select: 'SELECT Id,DeveloperName FROM Group', where, records: 1, limit: 2, withDeleted: false };
 }
 
 function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {

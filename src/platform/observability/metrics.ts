@@ -112,6 +112,11 @@ function crmMetrics(registers: Registry[]) {
         registers,
       },
     ),
+    crmOwnerFallbacks: new Counter({
+      name: 'handoff_crm_owner_fallbacks_total',
+      help: 'Records that got another owner, since the CRM refused the one whom the actor names.',
+      registers,
+    }),
     crmRejected: new Counter({
       name: 'handoff_crm_rejected_total',
       help: 'Writes that the CRM refused, by object and the first error code.',

@@ -153,6 +153,18 @@ export const platformSettings = {
     undefined,
     "File (YAML) with the org's names of objects and fields; those of the package when not set. See mapping.md.",
   ),
+  'crm.ownerMatch': setting(
+    'CRM_OWNER_MATCH',
+    oneOf('Email', 'Username', 'FederationIdentifier'),
+    undefined,
+    'Field of the Salesforce user that says who acts and so owns new quotes and bookings; a mapping file says it itself. Not set: the integration user owns them. See mapping.md.',
+  ),
+  'crm.ownerVerifiedOnly': setting(
+    'CRM_OWNER_VERIFIED_ONLY',
+    Type.Boolean(),
+    false,
+    'Whether only people who have signed in own records, and nobody whom `X-Actor` names.',
+  ),
   'crm.tokenLifetimeSeconds': setting(
     'CRM_TOKEN_LIFETIME_SECONDS',
     seconds(600, 86_400),
@@ -298,7 +310,7 @@ export type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
 export type CrmSettings = Complete<
-  Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'simulatedOrg'>
+  Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'ownerMatch' | 'simulatedOrg'>
 > &
   Pick<Settings['crm'], 'dailyCallBudget'>;
 

@@ -1,0 +1,197 @@
+import { type Call, withChanges } from '../platform/base/call.ts';
+import { now } from '../platform/base/chance.ts';
+import { forgetOldest } from '../platform/base/forget-oldest.ts';
+import type { Log } from '../platform/observability/log.ts';
+import type { Metrics } from '../platform/observability/metrics.ts';
+import type { OwnerRule, Resource } from '../records/resource.ts';
+import { readComposite, toComposite } from './batching/composite.ts';
+import { readPage, toPart } from './batching/find.ts';
+import { failureOf } from './rest/errors.ts';
+import { type CrmError, CrmFailure } from './rest/failure.ts';
+import { type CrmAnswer, type CrmRequest, isSuccess } from './rest/request.ts';
+import type { CrmClient } from './rest/rest-client.ts';
+import { queueQuery, type RowsQuery, userQuery } from './soql/query.ts';
+
+/*
+ * Who owns a new record: the user whose field says who acts, else the queue or user of the mapping, else the integration user. Ids
+ * of users and queues are known here only, and shown nowhere.
+ */
+
+/** How long an owner, or that there is none, is remembered. */
+const rememberedMs = 3_600_000;
+/** The same where the org did not let us look. */
+const unknownMs = 60_000;
+const mostRemembered = 20_000;
+
+/** Somebody who may own records, by what names them. */
+interface Wanted {
+  by: OwnerRule['match'] | 'queue';
+  name: string;
+}
+
+interface OwnersOptions {
+  client: Pick<CrmClient, 'send' | 'dataPath'>;
+  /** The actor counts only where the person has signed in. */
+  ownerVerifiedOnly: boolean;
+  log: Log;
+  metrics: Pick<Metrics, 'crmOwnerFallbacks'>;
+}
+
+/** The owners of new records. */
+export class Owners {
+  readonly #options: OwnersOptions;
+  /** Ids by what names them, each with the time of `now()` until which it counts; null: there is none. */
+  readonly #known = new Map<string, { id: string | null; until: number }>();
+  /** Objects with the ids of owners that the org has refused for them. */
+  readonly #refused = new Map<string, number>();
+  /** Look-ups under way, so that requests of one person that come together make one. */
+  readonly #looking = new Map<string, Promise<void>>();
+
+  constructor(options: OwnersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes a record with the first owner that the org takes; `make` gets undefined where the integration user is to own it. Throws what
+   * `make` does, and `CrmFailure` where owners cannot be looked up for now: nothing was made then.
+   */
+  async make<T>(
+    resource: Resource,
+    call: Call,
+    make: (ownerId: string | undefined) => Promise<T>,
+  ): Promise<T> {
+    const owners = await this.of(resource, call);
+    for (const ownerId of owners) {
+      if (this.#isRefused(resource, ownerId)) continue;
+      try {
+        const made = await make(ownerId);
+        if (ownerId !== owners[0]) this.#options.metrics.crmOwnerFallbacks.inc();
+        return made;
+      } catch (error) {
+        if (!isOwnerRefusal(error)) throw error;
+        this.#refused.set(refusalKey(resource, ownerId), now() + rememberedMs);
+        forgetOldest(this.#refused, mostRemembered);
+      }
+    }
+    const made = await make(undefined).catch((error: unknown) => {
+      // It was not the owner: a reference that does not exist has the same code.
+      for (const ownerId of owners) this.#refused.delete(refusalKey(resource, ownerId));
+      throw error;
+    });
+    if (owners.length > 0) this.#options.metrics.crmOwnerFallbacks.inc();
+    return made;
+  }
+
+  /** The ids of those who may own a new record, the first choice first; none where the integration user does. */
+  async of({ owner }: Pick<Resource, 'owner'>, call: Call): Promise<string[]> {
+    if (owner === undefined) return [];
+    const wanted = wantedBy(owner, this.#options.ownerVerifiedOnly && !call.subject ? undefined : call.actor);
+    await this.#lookUp(
+      wanted.filter((one) => !this.#isKnown(one)),
+      call,
+    );
+    return [...new Set(wanted.flatMap((one) => this.#known.get(keyOf(one))?.id ?? []))];
+  }
+
+  #isKnown(one: Wanted): boolean {
+    return now() < (this.#known.get(keyOf(one))?.until ?? 0);
+  }
+
+  #isRefused(resource: Resource, ownerId: string): boolean {
+    return now() < (this.#refused.get(refusalKey(resource, ownerId)) ?? 0);
+  }
+
+  async #lookUp(wanted: readonly Wanted[], call: Call): Promise<void> {
+    if (wanted.length === 0) return;
+    const key = wanted.map(keyOf).join(' ');
+    const looking =
+      this.#looking.get(key) ??
+      withChanges(call, { isWrite: true }, (own) => this.#ask(wanted, own)).finally(() =>
+        this.#looking.delete(key),
+      );
+    this.#looking.set(key, looking);
+    await looking;
+  }
+
+  /** In one call. What the org does not let us read counts as not there. */
+  async #ask(wanted: readonly Wanted[], call: Call): Promise<void> {
+    const { client, log } = this.#options;
+    const parts = wanted.map((one) => toPart(client.dataPath, queryFor(one)));
+    const request: CrmRequest = {
+      operation: 'query',
+      effect: 'read',
+      records: wanted.length,
+      ...toComposite(client.dataPath, parts),
+    };
+    const answers = readComposite(await client.send(request, call), parts.length, request);
+    for (const [index, one] of wanted.entries()) {
+      const answer = answers[index] as CrmAnswer;
+      const isRead = isSuccess(answer);
+      if (!isRead)
+        log.warn(
+          { by: one.by, err: failureOf(answer, request) },
+          'the owner of records cannot be looked up: see handoff org check',
+        );
+      const id = isRead ? ownerIn(answer, one, client.dataPath) : null;
+      this.#known.delete(keyOf(one));
+      this.#known.set(keyOf(one), { id, until: now() + (isRead ? rememberedMs : unknownMs) });
+    }
+    forgetOldest(this.#known, mostRemembered);
+  }
+}
+
+/** First who acts, then who owns what nobody else does. */
+function wantedBy({ match, else: other }: OwnerRule, actor: string | undefined): Wanted[] {
+  const wanted: Wanted[] = actor === undefined ? [] : [{ by: match, name: actor }];
+  if (other !== undefined)
+    wanted.push('queue' in other ? { by: 'queue', name: other.queue } : { by: 'Username', name: other.user });
+  return wanted;
+}
+
+function keyOf({ by, name }: Wanted): string {
+  return `${by} ${fold(by, name)}`;
+}
+
+/** A FederationIdentifier has cases of letters (Object Reference, User). */
+function fold(by: Wanted['by'], name: string): string {
+  return by === 'FederationIdentifier' ? name : name.toLowerCase();
+}
+
+function refusalKey({ crmObject }: Resource, ownerId: string): string {
+  return `${crmObject} ${ownerId}`;
+}
+
+function queryFor({ by, name }: Wanted): RowsQuery {
+  return by === 'queue' ? queueQuery(name) : userQuery(by, name);
+}
+
+/** The one that the name is of; null where there is none, or several. */
+function ownerIn(answer: CrmAnswer, { by, name }: Wanted, dataPath: string): string | null {
+  const column = by === 'queue' ? 'DeveloperName' : by;
+  const found = readPage(answer, dataPath).rows.filter(
+    (row) => fold(by, String(row[column])) === fold(by, name),
+  );
+  const [row, ...others] = found;
+  return row === undefined || others.length > 0 ? null : String(row['Id']);
+}
+
+/** Codes that are about the owner alone. */
+const ownerCodes = [
+  'INACTIVE_OWNER_OR_USER',
+  'OP_WITH_INVALID_USER_TYPE_EXCEPTION',
+  'TRANSFER_REQUIRES_READ',
+];
+
+/** Whether the org may have refused a record for its owner: an id that it does not name is perhaps that of another. */
+function isOwnerRefusal(error: unknown): boolean {
+  // Of several writes, the first refusal is the cause.
+  const failure = error instanceof CrmFailure ? error : (error as { cause?: unknown } | undefined)?.cause;
+  if (!(failure instanceof CrmFailure)) return false;
+  const { errors = [], error: first } = failure.facts;
+  return [...errors, ...(first ? [first] : [])].some(isOfOwner);
+}
+
+function isOfOwner({ code, fields, message }: CrmError): boolean {
+  if (ownerCodes.includes(code) || fields.some((name) => name.toLowerCase() === 'ownerid')) return true;
+  return code === 'INVALID_CROSS_REFERENCE_KEY' && (fields.length === 0 || /\bowner/i.test(message));
+}
