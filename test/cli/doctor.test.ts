@@ -100,7 +100,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}CRM certificate .*\n(ok .*\n){5}skipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){3}$/,
+      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}CRM certificate .*\n(ok .*\n){4}skipped {2}CRM owners .*\nok .*\nskipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){3}$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
@@ -279,6 +279,19 @@ describe('handoff doctor, with an org', () => {
     assert.match(find('CRM version').detail, /is 75\.0, and the org offers 31\.0 to 68\.0/);
     assert.equal(find('CRM call').state, 'ok');
     assert.equal(find('CRM fields').state, 'skipped');
+  });
+
+  test('says whether users, and the queue of a mapping, can be looked up', async () => {
+    const { find } = await visit(dataDir, { ...own.env, CRM_OWNER_MATCH: 'Email' });
+    assert.equal(find('CRM owners').state, 'ok', find('CRM owners').detail);
+    const file = join(dataDir, 'owners.yaml');
+    await writeFile(
+      file,
+      'version: 1\nresources: {quote: {owner: {match: Username, else: {queue: No_Such_Queue}}}}\n',
+    );
+    const other = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
+    assert.equal(other.find('CRM owners').state, 'failed');
+    assert.match(other.find('CRM owners').detail, /There is no queue No_Such_Queue/);
   });
 
   test('a key that is none, stores that are unavailable, and no password in what is said', async () => {
