@@ -94,7 +94,11 @@ export function representationSchema(resource: Resource): TSchema {
   const properties = Object.fromEntries(
     partsOf(fields).map(([key, part]) => {
       // Shown only where a request asks for it.
-      if (key === includedPart) return [key, Type.Optional(partSchema(part as Resource['fields']))];
+      if (key === includedPart)
+        return [
+          key,
+          Type.Optional({ ...partSchema(part as Resource['fields']), 'x-on-request': 'include=member' }),
+        ];
       if (!isField(part)) return [key, partSchema(part)];
       return [key, key === 'id' ? part.schema : orNull(part)];
     }),

@@ -115,7 +115,9 @@ export function exampleOf(schema: TSchema): unknown {
   if (anyOf?.[0]) return exampleOf(anyOf[0]);
   if (items) return [exampleOf(items)];
   if (properties) {
-    const entries = Object.entries(properties).map(([name, part]) => [name, exampleOf(part)]);
+    // What answers show only where a request asks for it is not in the usual one.
+    const usual = Object.entries(properties).filter(([, part]) => !('x-on-request' in part));
+    const entries = usual.map(([name, part]) => [name, exampleOf(part)]);
     return Object.fromEntries(entries);
   }
   return type === 'boolean' ? true : undefined;

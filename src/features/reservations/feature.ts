@@ -1,5 +1,5 @@
 import { historySources, historySubjects } from '../../api/history.ts';
-import { tripParts } from '../../api/trip-parts.ts';
+import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { describeAddress } from '../../platform/simulators/simulator.ts';
 import { requireFreeBooking, testWorlds } from '../../records/offers.ts';
@@ -103,12 +103,9 @@ function open(core: ReservationsCore, { crm, dining }: Connectors, plans: PlansT
   });
   const recovery = startRecovery(made, core.log);
   core.opened.defer(() => recovery.stop());
-  core.offers.add(tripParts, {
-    name: 'reservations',
-    list: async (tripId, limit, { call }) => {
-      const found = await made.list({ tripId, limit: limit + 1 }, call);
-      return found.map((view) => viewOfVisibleFields(view, call.visibleFields?.('bookings')));
-    },
+  core.offers.make(reservationsOfTrip, async (tripId, limit, call) => {
+    const found = await made.list({ tripId, limit: limit + 1 }, call);
+    return found.map((view) => viewOfVisibleFields(view, call.visibleFields?.('bookings')));
   });
   core.offers.add(historySubjects, 'reservation');
   core.offers.add(historySources, createReservationHistory(plans));

@@ -1,4 +1,4 @@
-import { tripParts } from '../../api/trip-parts.ts';
+import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { memberCache, recordCopy } from '../../records/offers.ts';
 import { handoffParts } from '../handoff/feature.ts';
@@ -20,7 +20,7 @@ function start({ offers, resources }: Core): Started<TripParts> {
   const later = {
     members: () => offers.find(memberCache),
     copy: () => offers.find(recordCopy),
-    parts: () => offers.find(tripParts) ?? [],
+    reservations: () => offers.find(reservationsOfTrip),
   };
   return { routes: { ...parts, resources, ...later } };
 }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import type { TripPart } from '../../../api/trip-parts.ts';
+import type { ReservationsOfTrip } from '../../../api/trip-parts.ts';
 import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../../identity/consumers/visible-records.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
@@ -63,7 +63,7 @@ const tripSchema = ({ quote: ofQuotes, booking: ofBookings, member }: Resources)
   );
 
 export interface TripParts extends CheckParts {
-  parts: () => readonly TripPart[];
+  reservations: () => ReservationsOfTrip | undefined;
 }
 
 /** All that the caller may see of a trip, in one call to the CRM at most. */
@@ -102,22 +102,22 @@ export function tripRoute(tools: TripParts): Route {
       call.freshness = readFreshness(headers);
       const reader = { consumer: consumer as Consumer, call };
       const tripId = params.tripId.toLowerCase();
-      const [records, handoffs, others] = await Promise.all([
+      const [records, handoffs, tables] = await Promise.all([
         readRecords(tools, tripId, reader),
         readHandoffs(tools, tripId, reader),
-        readOthers(tools, tripId, reader),
+        readReservations(tools, tripId, reader),
       ]);
-      const all = [...records.lists.values(), ...others.values(), handoffs.rows];
+      const all = [...records.lists.values(), tables, handoffs.rows];
       if (all.every((rows) => rows.length === 0)) throw notFound();
       const members = await readMembers(tools, [...records.members, ...handoffs.members], reader);
-      const isCut = records.isCut || [...others.values(), handoffs.rows].some((rows) => rows.length > most);
+      const isCut = records.isCut || [tables, handoffs.rows].some((rows) => rows.length > most);
       // Records are JSON text already, digit for digit.
       const parts = {
         trip_id: JSON.stringify(tripId),
         members: JSON.stringify(members),
         quotes: `[${(records.lists.get('quotes') ?? []).join()}]`,
         bookings: `[${(records.lists.get('bookings') ?? []).join()}]`,
-        reservations: JSON.stringify((others.get('reservations') ?? []).slice(0, most)),
+        reservations: JSON.stringify(tables.slice(0, most)),
         handoffs: JSON.stringify(handoffs.rows.slice(0, most)),
         truncated: String(isCut),
       };
@@ -191,10 +191,9 @@ async function readHandoffs({ handoffs }: TripParts, tripId: string, reader: Rea
   };
 }
 
-async function readOthers({ parts }: TripParts, tripId: string, reader: Reader) {
-  if (!seesTrips(reader, 'bookings')) return new Map<string, object[]>();
-  const lists = parts().map(async (part) => [part.name, await part.list(tripId, most, reader)] as const);
-  return new Map<string, object[]>(await Promise.all(lists));
+async function readReservations({ reservations }: TripParts, tripId: string, reader: Reader) {
+  if (!seesTrips(reader, 'bookings')) return [];
+  return (await reservations()?.(tripId, most, reader.call)) ?? [];
 }
 
 /** Names of members stand beside the records; those of hand-offs are in the copy or the cache, or not known. */
