@@ -71,7 +71,7 @@ export interface Handoffs {
    * `conflict` for another member, and `idempotency_in_progress` while the one before is delivered or removed.
    */
   meetStored(
-    externalId: string,
+    options: Pick<HandOffOptions, 'externalId' | 'needsApproval'>,
     request: HandoffRequest,
     call: Call,
   ): Promise<'accepted' | 'awaiting_approval' | undefined>;
@@ -129,7 +129,7 @@ export function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
   return {
     whenCrmIsUnavailable: live.whenCrmIsUnavailable,
     handOff: (request, options, call) => of(call).handOff(request, options, call),
-    meetStored: (externalId, request, call) => of(call).meetStored(externalId, request, call),
+    meetStored: (options, request, call) => of(call).meetStored(options, request, call),
     find: (externalId) => live.find(externalId),
     list: (query) => live.list(query),
     details: (externalId) => live.details(externalId),
@@ -196,22 +196,26 @@ class AcceptedHandoffs implements Handoffs {
   /** What waits already: of a request that was interrupted, or of the item. */
   async #storedBefore(
     request: HandoffRequest,
-    { externalId, isContinued, since = 0 }: HandOffOptions,
+    { externalId, isContinued, needsApproval, since = 0 }: HandOffOptions,
     call: Call,
   ) {
     const stored = isContinued ? await this.find(externalId) : undefined;
     if (stored && (request.reference === undefined || stored.acceptedAt.getTime() >= since))
       return stored.approval ? 'awaiting_approval' : 'accepted';
-    return this.meetStored(externalId, request, call);
+    return this.meetStored({ externalId, needsApproval }, request, call);
   }
 
-  async meetStored(externalId: string, request: HandoffRequest, call: Call) {
+  async meetStored(
+    { externalId, needsApproval }: Pick<HandOffOptions, 'externalId' | 'needsApproval'>,
+    request: HandoffRequest,
+    call: Call,
+  ) {
     if (request.reference === undefined) return undefined;
     const { database } = this.#options;
     for (const pauseMs of pausesMs) {
       const stored = await this.find(externalId);
       requireSameItem(stored, request);
-      const again = { stored, request, origin: originOf(call) };
+      const again = { stored, request, origin: originOf(call), needsApproval };
       const met = await atStore(() => meetStored(database, again, this.#eventOf));
       if (met !== 'busy') return met;
       await sleep(pauseMs);

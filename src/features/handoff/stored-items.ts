@@ -28,6 +28,8 @@ interface Again {
   stored: StoredHandoff | undefined;
   request: HandoffRequest;
   origin: Origin;
+  /** The permission of its consumer asks for approval by now. */
+  needsApproval: boolean;
 }
 
 /** Pauses, in milliseconds, while a hand-off of the item is delivered or removed. */
@@ -59,30 +61,33 @@ export function requireSameItem(stored: StoredHandoff | undefined, { memberId }:
  */
 export async function meetStored(
   database: Database,
-  { stored, request, origin }: Again,
+  { stored, request, origin, needsApproval }: Again,
   eventOf: EventOf,
 ): Promise<Waiting | 'busy' | undefined> {
   if (stored === undefined || stored.status === 'created') return undefined;
   const { externalId, status } = stored;
   if (!isWaiting(status)) return (await makeRoom(database, externalId, endedStates)) ? undefined : 'busy';
   if (request.onRepeat !== 'update') return status;
-  const replaced = await replaceContent(database, { externalId, request, origin }, eventOf);
+  const replaced = await replaceContent(database, { externalId, request, origin, needsApproval }, eventOf);
   if (replaced === undefined) return 'busy';
   return replaced.status === 'accepted' ? 'accepted' : 'awaiting_approval';
 }
 
 /**
- * Replaces what a waiting hand-off holds. An approval that was given for other content begins anew. Undefined where it does
+ * Replaces what a waiting hand-off holds. An approval that was given for other content begins anew,
+ * and other content needs one that needed none before where the permission asks for it by now. Undefined where it does
  * not wait any more, or is being delivered at the moment. Throws what the database does.
  */
 function replaceContent(
   database: Database,
-  { externalId, request, origin }: { externalId: string; request: HandoffRequest; origin: Origin },
+  { externalId, request, origin, needsApproval }: Omit<Again, 'stored'> & { externalId: string },
   eventOf: EventOf,
 ): Promise<StoredHandoff | undefined> {
   const { result, validUntil } = request;
-  const isOther = sql`(h.name, h.details) is distinct from (${result.name}::text, ${result.details}::text)`;
-  const asksAgain = sql`(h.approval = 'approved' and ${isOther})`;
+  const until = validUntil === undefined ? null : new Date(validUntil);
+  const isOther = sql`(h.name, h.details, h.valid_until)
+    is distinct from (${result.name}::text, ${result.details}::text, ${until}::timestamptz)`;
+  const asksAgain = sql`(h.status = 'accepted' and (h.approval = 'approved' or ${needsApproval}::boolean) and ${isOther})`;
   return database.sql.transaction().execute(async (transaction) => {
     const { rows } = await sql<Row & { asked: boolean }>`
       with before as (
@@ -91,7 +96,7 @@ function replaceContent(
         for update
       )
       update handoffs h set name = ${result.name}, details = ${result.details},
-        valid_until = ${validUntil === undefined ? null : new Date(validUntil)}, on_repeat = 'update',
+        valid_until = ${until}, on_repeat = 'update',
         actor = ${origin.actor ?? null}, actor_subject = ${origin.subject ?? null}, request_id = ${origin.requestId}, fence = h.fence + 1, due_at = now(),
         status = case when asked then 'awaiting_approval' else h.status end,
         approval = case when asked then 'pending' else h.approval end,

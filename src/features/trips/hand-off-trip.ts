@@ -89,10 +89,10 @@ export async function handOffTogether(
 /** The answer for an item whose hand-off waits already. */
 async function waitingAnswer(
   { handoffs }: TripParts,
-  { request, externalId }: TripItem,
+  { request, externalId, needsApproval }: TripItem,
   call: Call,
 ): Promise<ItemAnswer | undefined> {
-  const status = await handoffs.meetStored(externalId, request, call);
+  const status = await handoffs.meetStored({ externalId, needsApproval }, request, call);
   return status && { type: request.type, status, external_id: externalId };
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -165,5 +166,31 @@ describe('an item that is handed off again', () => {
     );
     assert.equal((await send(body, {}, maker)).status, 200);
     await assertProblem(await send(renamed(body, 'Hotel Sur'), {}, maker), 403, 'approval_required');
+  });
+
+  test('that waits without approval asks for one where its content is replaced and the permission asks by now', async () => {
+    const permission = { resource: 'quotes', actions: ['read', 'write'] };
+    const made = await gateway.request('/v1/admin/consumers', {
+      ...{ as: gateway.admin, body: { name: 'maker', permissions: [permission] } },
+    });
+    const maker = (await made.json()) as { id: string; apiKey: string; apiSecret: string };
+    const fault = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const body = item();
+    const first = await send(body, respondAsync, maker);
+    assert.equal(first.status, 202);
+    const { external_id } = (await first.json()) as Answer;
+    const narrowed = await gateway.request(`/v1/admin/consumers/${maker.id}`, {
+      ...{ method: 'PATCH', as: gateway.admin },
+      body: { permissions: [{ ...permission, approval: true }] },
+    });
+    assert.equal(narrowed.status, 200);
+    await eventually(async () => {
+      const changed = await send(renamed(body, 'Hotel Mar'), {}, maker);
+      const { status } = (await changed.json()) as Answer;
+      assert.deepEqual([changed.status, status], [202, 'awaiting_approval']);
+    });
+    await fault.remove();
+    await gateway.org.disarm();
+    assert.equal((await gateway.org.records('Quote__c', { External_Id__c: external_id })).length, 0);
   });
 });
