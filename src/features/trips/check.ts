@@ -1,5 +1,6 @@
-import type { Consumer } from '../../identity/consumers/consumer.ts';
-import type { Call } from '../../platform/base/call.ts';
+import { allows, type Consumer } from '../../identity/consumers/consumer.ts';
+import { visibleFields } from '../../identity/consumers/visible-records.ts';
+import { type Call, isFieldVisible } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -178,9 +179,10 @@ async function knownOf(
   const resource = parts.resources[type];
   const own = itemIdOf(parts, request, consumer);
   const ofTrip = await recordsOfTrip(parts, resource, tripId, call);
+  const isSeen = consumer !== undefined && seesDuplicates(consumer, resource.collection);
   const item = ofTrip.find(({ id }) => id === own);
   const others = ofTrip.filter(
-    ({ id, name, source }) => id !== own && name === result.name && source === result.source,
+    ({ id, name, source }) => isSeen && id !== own && name === result.name && source === result.source,
   );
   const detail = `The trip has a ${type} of this name and source already.`;
   return {
@@ -192,6 +194,15 @@ async function knownOf(
       external_id: id,
     })),
   };
+}
+
+/** Whether the caller may know which records of a trip have a name and a source. */
+function seesDuplicates(consumer: Consumer, collection: Resource['collection']): boolean {
+  const visible = visibleFields(consumer, collection);
+  return (
+    allows(consumer, collection, 'read') &&
+    (['trip_id', 'name', 'source'] as const).every((name) => isFieldVisible(visible, name))
+  );
 }
 
 interface KnownRecord {

@@ -131,4 +131,17 @@ describe('a check before a hand-off', () => {
     });
     await assertProblem(response, 403, 'permission_denied');
   });
+
+  test('tells nothing of records to who may not read them', async () => {
+    const actions = ['write'];
+    const made = await gateway.request('/v1/admin/consumers', {
+      as: gateway.admin,
+      body: { name: 'Writer', mode: 'test', permissions: [{ resource: 'quotes', actions }] },
+    });
+    const as = (await made.json()) as { apiKey: string; apiSecret: string };
+    const body = offerFor(gateway.org.memberId);
+    assert.equal((await gateway.request('/api/v1/handoff', { as, body })).status, 201);
+    const { ok, warnings } = await check('/api/v1/handoff/check', body, as);
+    assert.deepEqual([ok, warnings], [true, []]);
+  });
 });
