@@ -163,6 +163,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
+  /** What callers whose writes need approval are told to do, where a hand-off is no way out: the end of a sentence. */
+  approvalAdvice?: string;
   /** It is for browsers, or speaks another protocol: the document of the API leaves it out. */
   isUnlisted?: true;
   /** How programs that act for people call it; without it they cannot. */

@@ -44,6 +44,7 @@ export const tableOwners: Readonly<Record<string, string>> = {
   test_worlds: 'src/features/test-mode',
   test_records: 'src/features/test-mode',
   test_faults: 'src/features/test-mode',
+  named_intents: 'src/features/mcp',
   used_assertions: 'src/features/oauth',
   people_sessions: 'src/features/people',
   webhook_events: 'src/features/crm-webhooks',

@@ -87,6 +87,7 @@ export interface ListedTool {
   title: string;
   description: string;
   inputSchema: { type: string; properties: Record<string, object>; required: string[] };
+  outputSchema: { type: string; anyOf: object[] };
   annotations: Record<string, boolean>;
 }
 

@@ -60,6 +60,12 @@ export function inlineSchema(schema: TSchema): JsonObject {
   return writeKeywords(rest, 'request', (part) => inlineSchema(part));
 }
 
+/** That of an answer. */
+export function inlineAnswer(schema: TSchema): JsonObject {
+  const { title: _, ...rest } = ofToday(schema as Keywords);
+  return writeKeywords(rest, 'answer', (part) => inlineAnswer(part));
+}
+
 function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => JsonObject): JsonObject {
   const { properties, items, additionalProperties, anyOf, ...rest } = schema;
   const written: JsonObject = side === 'answer' ? openEnum(typed(rest)) : typed(rest);

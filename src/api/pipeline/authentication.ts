@@ -82,7 +82,7 @@ interface AuthenticationSteps {
  * after the last of these checks.
  */
 export function authenticationSteps(route: Route, authenticators: Authenticators): AuthenticationSteps {
-  const { permission, usedFields, passesOn = false } = route;
+  const { permission, usedFields, passesOn = false, approvalAdvice } = route;
   if (isPublic(permission)) return {};
   const { authenticate, sessions, limits } = authenticators;
   const byBody = 'anyOf' in permission ? permission.byBody : undefined;
@@ -97,7 +97,7 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
   };
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const consumer = admitCaller(request, reply, authentication, authenticators);
-    if ('resource' in permission) requireNoApproval(consumer, permission);
+    if ('resource' in permission) requireNoApproval(consumer, permission, approvalAdvice);
     if (firstOf.length > 0 && !hasOneOf(consumer, firstOf)) return refuseAll(request);
     if (!isLimitedLater) requireWithinLimit(request);
     return undefined;

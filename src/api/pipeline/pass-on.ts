@@ -15,6 +15,12 @@ declare module 'fastify' {
   }
 }
 
+export interface PassedKey {
+  key: string;
+  /** For so long a repeat is answered alike; undefined: as long as a key is kept. */
+  repeatWindowSeconds: number | undefined;
+}
+
 /** What a route has another one answer. */
 export interface PassedRequest {
   method: string;
@@ -27,11 +33,9 @@ export interface PassedRequest {
   /** Refuses it once its caller is admitted: it counts all the same. */
   refusal?: Problem | undefined;
   /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
-  key(): string;
+  key(): Promise<PassedKey>;
   /** What makes a repeat the same, in place of the bytes of the body. */
   identity(): string;
-  /** For so long a repeat is answered alike; undefined: as long as a key is kept. */
-  repeatWindowSeconds: number | undefined;
   /** The problem in words for its caller, who has sent no header of it. */
   reword(problem: Problem): Problem;
 }

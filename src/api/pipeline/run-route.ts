@@ -24,7 +24,7 @@ import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
 import { problemOfFramework } from './framework-errors.ts';
 import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
-import { type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
+import { type PassedKey, type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
 import { readOnlyFields } from './read-only-fields.ts';
 import type { SecretWrites } from './secret-writes.ts';
@@ -81,7 +81,7 @@ function answerOf(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
       });
     };
     const admit = route.admit && (() => route.admit?.(call, input));
-    const claimed = requestToClaim(route, request, () => externalIdFor(route, input));
+    const claimed = await requestToClaim(route, request, () => externalIdFor(route, input));
     if (claimed === undefined) {
       admit?.();
       return handle(undefined);
@@ -163,12 +163,13 @@ function fieldsSeenBy({ permission }: Route, { body }: FastifyRequest, call: Cal
 }
 
 /** The request as the ledger takes it; undefined where it has no key and needs none. */
-function requestToClaim(
+async function requestToClaim(
   route: Route,
   request: FastifyRequest,
   newId: () => string,
-): KeyedRequest | undefined {
-  request.idempotencyKey = keyOf(route, request);
+): Promise<KeyedRequest | undefined> {
+  const { key, repeatWindowSeconds: windowOfKey } = await keyOf(route, request);
+  request.idempotencyKey = key;
   const { consumer, actor, idempotencyKey, method, url } = request;
   const { operationId: operation, repeatWindowSeconds = 0 } = route;
   if (!consumer || (idempotencyKey === undefined && repeatWindowSeconds === 0)) return undefined;
@@ -191,14 +192,17 @@ function requestToClaim(
     key: idempotencyKey,
     fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
     overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
-    repeatWindowSeconds: passedRequestOf(request.raw)?.repeatWindowSeconds,
+    repeatWindowSeconds: windowOfKey,
   };
 }
 
 /** That of one that was passed on is made of all of it, and so only once it is known to be right. */
-function keyOf({ method }: Route, { raw, idempotencyKey }: FastifyRequest): string | undefined {
+async function keyOf(
+  { method }: Route,
+  { raw, idempotencyKey }: FastifyRequest,
+): Promise<{ [K in keyof PassedKey]: PassedKey[K] | undefined }> {
   const passed = method === 'GET' ? undefined : passedRequestOf(raw);
-  return passed?.key() ?? idempotencyKey;
+  return passed?.key() ?? { key: idempotencyKey, repeatWindowSeconds: undefined };
 }
 
 /** The External ID of what a new request makes. */

@@ -1,5 +1,8 @@
 import { hash } from 'node:crypto';
+import type { PassedKey } from '../../api/pipeline/pass-on.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import type { IntentsTable } from './intents-table.ts';
+import type { ToolWords } from './tool-words.ts';
 
 /** For so long the same arguments are the same intent, where it has no name; in seconds. */
 const repeatSeconds = 600;
@@ -15,20 +18,36 @@ export interface Intent {
   arguments(): string;
 }
 
-/** The key under which it is done once. Throws `invalid_request` for a name that is none. */
-export function keyOfIntent({ tool, name, arguments: text }: Intent): string {
-  const what = name === undefined ? `arguments\0${text()}` : `intent\0${checkedName(name)}`;
-  const hex = hash('sha256', `tool\0${tool}\0${what}`, 'hex');
+/**
+ * The key under which a call is done once. A call without a name is that of an intent with the same arguments, where there was
+ * one. Throws `invalid_request` for a name that is none, `store_unavailable`.
+ */
+export async function keyOfIntent(
+  { tool, name, arguments: text }: Intent,
+  consumerId: string,
+  intents: IntentsTable,
+): Promise<PassedKey> {
+  const args = asUuid(`tool\0${tool}\0arguments\0${text()}`);
+  if (name === undefined) {
+    const named = await intents.find(consumerId, args, repeatSeconds);
+    return { key: named ?? args, repeatWindowSeconds: named === undefined ? repeatSeconds : undefined };
+  }
+  const key = asUuid(`tool\0${tool}\0intent\0${checkedName(name)}`);
+  await intents.note(consumerId, key, args);
+  return { key, repeatWindowSeconds: undefined };
+}
+
+function asUuid(text: string): string {
+  const hex = hash('sha256', text, 'hex');
   return hex.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** For so many seconds it counts as the same; undefined: as long as a key is kept. */
-export function repeatSecondsOf({ name }: Intent): number | undefined {
-  return name === undefined ? repeatSeconds : undefined;
-}
-
 /** The problem for the caller of a tool, who has sent no header. `hasActor`: the person is one of the arguments. */
-export function problemForTool(problem: Problem, hasActor: boolean): Problem {
+export function problemForTool(
+  given: Problem,
+  { hasActor, words }: { hasActor: boolean; words: ToolWords },
+): Problem {
+  const problem = inWords(given, words);
   const { code, message, facts } = problem;
   switch (code) {
     case 'idempotency_key_reused':
@@ -39,12 +58,18 @@ export function problemForTool(problem: Problem, hasActor: boolean): Problem {
       return new Problem(code, stillRunning, facts);
     default:
       if (hasActor && facts.errors?.some((fault) => 'header' in fault && fault.header === 'X-Actor'))
-        return new Problem(code, message.replace('The X-Actor header', 'The argument actor'), {
+        return new Problem(code, message, {
           errors: facts.errors.map(({ message: why }) => ({ pointer: '#/actor', message: why })),
         });
       if (!facts.outcomeUnknown) return problem;
       return new Problem(code, `${message} ${outcomeUnknown}`, { ...facts, outcomeUnknown: false });
   }
+}
+
+function inWords(problem: Problem, words: ToolWords): Problem {
+  const { code, message, facts } = problem;
+  const errors = facts.errors?.map((fault) => ({ ...fault, message: words(fault.message) }));
+  return new Problem(code, words(message), { ...facts, ...(errors && { errors }), cause: problem.cause });
 }
 
 const reused =

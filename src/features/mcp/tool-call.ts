@@ -1,6 +1,6 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import { maxFaults } from '../../api/pipeline/framework-errors.ts';
-import type { PassedRequest } from '../../api/pipeline/pass-on.ts';
+import type { PassedKey, PassedRequest } from '../../api/pipeline/pass-on.ts';
 import {
   eachField,
   fieldText,
@@ -11,7 +11,9 @@ import {
 } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { escapeDirectionsInValues } from '../../platform/base/visible-text.ts';
-import { keyOfIntent, problemForTool, repeatSecondsOf } from './intent.ts';
+import { type Arguments, otherNames, withDetailsAsObjects, withRouteNames } from './arguments.ts';
+import { type Intent, problemForTool } from './intent.ts';
+import type { ToolWords } from './tool-words.ts';
 import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
 
 /** Characters. Longer path parts are cut: no valid id is as long. */
@@ -30,13 +32,6 @@ function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   return ofCall.includes(name);
 }
 
-/** Arguments of a call. */
-interface Arguments {
-  given: Record<string, unknown>;
-  /** The same in JSON, as they stand. */
-  text: string;
-}
-
 /** A call of a tool. */
 interface ToolCall {
   parsed: Record<string, unknown>;
@@ -44,13 +39,18 @@ interface ToolCall {
   bodyText: string;
   /** The program that sends it says itself for whom: it has met that person, the model has not. */
   hasHostActor: boolean;
+  keyOf: (intent: Intent) => Promise<PassedKey>;
+  words: ToolWords;
 }
 
 /** The request of the tool's route. */
-export function requestOf(route: ToolRoute, { parsed, bodyText, hasHostActor }: ToolCall): PassedRequest {
+export function requestOf(
+  route: ToolRoute,
+  { parsed, bodyText, hasHostActor, keyOf, words }: ToolCall,
+): PassedRequest {
   const { method, path, request, tool } = route;
   const pathNames = namesIn(request.params);
-  const { given, text } = withFewUnknown(route, parsed, fieldText(bodyText, ['params', 'arguments']) ?? '{}');
+  const { given, text, refusal } = argumentsOf(route, parsed, bodyText);
   const ofRoute = namesIn(request.query, request.body);
   const isOfRoute = (name: string) =>
     !pathNames.includes(name) && (ofRoute.includes(name) || !isOfCall(route, name, given[name]));
@@ -75,21 +75,37 @@ export function requestOf(route: ToolRoute, { parsed, bodyText, hasHostActor }: 
     method,
     url: fillPath(path, given) + (query.size === 0 ? '' : `?${query.toString()}`),
     body: request.body && pickFields(text, (name) => isOfRoute(name) && !isInQuery(name)),
-    refusal: limitRefusal(query),
+    refusal: refusal ?? limitRefusal(query),
     actor: actor === undefined ? undefined : encodeURIComponent(textOf(actor).toWellFormed()),
-    key: () => keyOfIntent(intent),
+    key: () => keyOf(intent),
     identity,
-    repeatWindowSeconds: repeatSecondsOf(intent),
-    reword: (problem) => problemForTool(problem, actor !== undefined),
+    reword: (problem) => problemForTool(problem, { hasActor: actor !== undefined, words }),
   };
+}
+
+/** By the names of the route; `refusal` where two of them contradict each other. */
+function argumentsOf(
+  route: ToolRoute,
+  parsed: Record<string, unknown>,
+  bodyText: string,
+): Arguments & { refusal?: Problem } {
+  const few = withFewUnknown(route, parsed, fieldText(bodyText, ['params', 'arguments']) ?? '{}');
+  try {
+    const { given, text } = withRouteNames(route, few);
+    return { given, text: withDetailsAsObjects(route, text) };
+  } catch (error) {
+    if (error instanceof Problem) return { ...few, refusal: error };
+    throw error;
+  }
 }
 
 /**
  * Of unknown arguments so many that the route still refuses them, and lists as many as it would of all of them; of the known
  * ones then no more than it takes to see what is asked for.
  */
-function withFewUnknown({ request }: ToolRoute, given: Record<string, unknown>, text: string): Arguments {
-  const known = new Set([...namesIn(request.params, request.query, request.body), ...ofCall]);
+function withFewUnknown(route: ToolRoute, given: Record<string, unknown>, text: string): Arguments {
+  const { params, query, body } = route.request;
+  const known = new Set([...namesIn(params, query, body), ...otherNames(route).values(), ...ofCall]);
   const unknown = new Set<string>();
   eachField(text, startOfValue(text), (name) => {
     if (!known.has(name)) unknown.add(name);

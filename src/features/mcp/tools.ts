@@ -1,12 +1,19 @@
-import { inlineSchema } from '../../api/openapi/schemas.ts';
+import { problemSchema } from '../../api/openapi/problem-schema.ts';
+import { inlineAnswer, inlineSchema } from '../../api/openapi/schemas.ts';
 import type { Route, Tool } from '../../api/route.ts';
 import { type Consumer, needsApproval } from '../../identity/consumers/consumer.ts';
 import { hasOneOf, type RequiredPermission } from '../../identity/consumers/permissions.ts';
+import { isObject } from '../../platform/base/is-object.ts';
 import { modeOf } from '../../platform/base/mode.ts';
+import { otherNames } from './arguments.ts';
 import { longestIntent } from './intent.ts';
+import type { ToolWords } from './tool-words.ts';
 
 /** A route that is a tool. */
 export type ToolRoute = Route & { tool: Tool };
+
+/** The tools, by name. */
+export type Tools = ReadonlyMap<string, ToolRoute>;
 
 interface Properties {
   [name: string]: Record<string, unknown>;
@@ -24,7 +31,7 @@ export const largestLimit = 50;
 export const detailsFrom = 'details_from';
 
 /** The tools among these routes, by name, in their order. */
-export function toolsOf(routes: readonly Route[]): ReadonlyMap<string, ToolRoute> {
+export function toolsOf(routes: readonly Route[]): Tools {
   return new Map(routes.flatMap((route) => (route.tool ? [[route.tool.name, route as ToolRoute]] : [])));
 }
 
@@ -47,14 +54,15 @@ function isHeld(consumer: Consumer, needed: RequiredPermission, isWithoutApprova
 }
 
 /** The tool as `tools/list` shows it. */
-export function describeTool(route: ToolRoute): object {
+export function describeTool(route: ToolRoute, words: ToolWords): object {
   const { tool, summary, method } = route;
   const isRead = method === 'GET';
   return {
     name: tool.name,
     title: summary,
-    description: tool.description,
-    inputSchema: argumentsOf(route),
+    description: words(tool.description),
+    inputSchema: withWords(argumentsOf(route), words),
+    outputSchema: withWords(resultsOf(route), words),
     annotations: {
       readOnlyHint: isRead,
       destructiveHint: tool.isDestructive ?? (method === 'PATCH' || method === 'DELETE'),
@@ -74,12 +82,93 @@ function argumentsOf(route: ToolRoute): object {
     properties['limit'] = { ...limit, default: usualLimit, maximum: largestLimit, examples: [usualLimit] };
   if (showsDetails(route)) properties[detailsFrom] = detailsFromSchema;
   if (route.method !== 'GET') Object.assign(properties, writing);
-  return withStandardFormats({
+  // Either of both names will do, which a schema that every host takes can't say.
+  const others = new Map([...otherNames(route)].filter(([name]) => name !== 'id'));
+  for (const [name, other] of others) {
+    properties[other] = { ...properties[name], description: `${describe(properties[name])} Needed.` };
+    properties[name] = { ...properties[name], description: `Another name of ${other}.` };
+  }
+  const schema = {
     type: 'object',
     properties,
-    required: parts.flatMap(({ required = [] }) => required),
+    required: parts.flatMap(({ required = [] }) => required).filter((name) => !others.has(name)),
     additionalProperties: false,
-  });
+  };
+  return rewritten(rewritten(schema, withDetailsAsText), withStandardFormat);
+}
+
+function describe(property: Record<string, unknown> = {}): string {
+  return typeof property['description'] === 'string' ? property['description'] : '';
+}
+
+/** What the result is: an answer of the route, a problem document, or that a deletion is done. */
+function resultsOf({ answers }: ToolRoute): object {
+  const successes = Object.entries(answers).filter(([status]) => status.startsWith('2'));
+  const schemas = successes.map(([, { schema }]) =>
+    schema === undefined ? doneSchema : shape(inlineAnswer(schema)),
+  );
+  const distinct = new Map([...schemas, shape(problemSchema)].map((one) => [JSON.stringify(one), one]));
+  return { type: 'object', anyOf: [...distinct.values()] };
+}
+
+const doneSchema = {
+  type: 'object',
+  properties: { done: { type: 'boolean', description: 'It is done.' } },
+};
+
+/** What a client may check a result by: names and types. Fields that the caller may not see are left out of results, and long texts are cut. */
+function shape(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(shape);
+  if (typeof schema !== 'object' || schema === null) return schema;
+  const { type, description, properties, items, anyOf } = schema as Record<string, unknown>;
+  return {
+    ...(type !== undefined && { type }),
+    ...(description !== undefined && { description }),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(
+        Object.entries(properties as Properties).map(([name, part]) => [
+          name,
+          name === 'details' ? detailsInResults : shape(part),
+        ]),
+      ),
+    }),
+    ...(items !== undefined && { items: shape(items) }),
+    ...(anyOf !== undefined && { anyOf: shape(anyOf) }),
+  };
+}
+
+const detailsInResults = {
+  type: ['string', 'null'],
+  description:
+    'JSON text, digit for digit. Where it is cut, `details_length` tells how many characters it has.',
+};
+
+/** Arguments in which `details` may also be the text that results have. */
+function withDetailsAsText(name: string, part: unknown): unknown {
+  if (name !== 'details' || !isObject(part) || part['type'] === undefined) return part;
+  const description = `${describe(part)} An object, or its JSON text as results have it.`;
+  return { ...part, type: [part['type'], 'string'].flat(), description: description.trim() };
+}
+
+/** Clients may refuse a schema with a format that they do not know. */
+function withStandardFormat(name: string, part: unknown): unknown {
+  return name === 'format' && typeof part === 'string' && !standardFormats.has(part) ? undefined : part;
+}
+
+function withWords(schema: object, words: ToolWords): object {
+  return rewritten(schema, (name, part) =>
+    name === 'description' && typeof part === 'string' ? words(part) : part,
+  );
+}
+
+/** The schema with each of its members as `write` returns it, without those for which that is undefined. */
+function rewritten(schema: object, write: (name: string, part: unknown) => unknown): object {
+  const inside = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(inside);
+    return isObject(value) ? rewritten(value, write) : value;
+  };
+  const entries = Object.entries(schema).map(([name, part]) => [name, write(name, inside(part))] as const);
+  return Object.fromEntries(entries.filter(([, part]) => part !== undefined));
 }
 
 const detailsFromSchema = {
@@ -98,7 +187,7 @@ const writing = {
     description:
       'A name for this action, which you choose: the same for every attempt at the same action, however often you call, another one ' +
       'for another action, and once you change its arguments. It is done once. Without it, a call with the same arguments within 10 ' +
-      'minutes counts as the same action.',
+      'minutes counts as the same action, whether that had a name or not.',
   },
   actor: {
     type: 'string',
@@ -110,22 +199,12 @@ const writing = {
 };
 
 /** Whether one record is read, with its details. */
-export function showsDetails({ method, answers, request }: Route): boolean {
-  return (
-    method === 'GET' &&
-    request.query === undefined &&
-    JSON.stringify(answers[200]?.schema ?? {}).includes('"details":')
+export function showsDetails({ method, answers }: Route): boolean {
+  const { properties = {} } = (answers[200]?.schema ?? {}) as ObjectSchema;
+  const withDetails = Object.entries(properties).filter(([name, part]) =>
+    JSON.stringify({ [name]: part }).includes('"details":'),
   );
+  return method === 'GET' && withDetails.length > 0 && withDetails.every(([, { type }]) => type !== 'array');
 }
 
 const standardFormats = new Set(['date-time', 'date', 'time', 'email', 'uri', 'uuid']);
-
-/** Clients may refuse a schema with a format that they do not know. */
-function withStandardFormats<T>(value: T): T {
-  if (Array.isArray(value)) return value.map(withStandardFormats) as T;
-  if (typeof value !== 'object' || value === null) return value;
-  const entries = Object.entries(value).filter(
-    ([name, part]) => name !== 'format' || typeof part !== 'string' || standardFormats.has(part),
-  );
-  return Object.fromEntries(entries.map(([name, part]) => [name, withStandardFormats(part)])) as T;
-}

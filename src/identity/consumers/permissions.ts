@@ -128,13 +128,20 @@ export function permissionDenied(wanted: readonly RequiredPermission[]): Problem
   });
 }
 
-/** Throws `Problem` approval_required where what the consumer does needs approval, which only hand-offs get. */
-export function requireNoApproval(consumer: Consumer, { resource, action }: RequiredPermission): void {
+/**
+ * Throws `Problem` approval_required where what the consumer does needs approval, which only hand-offs get. `advice`: what to do
+ * where a hand-off is no way out.
+ */
+export function requireNoApproval(
+  consumer: Consumer,
+  { resource, action }: RequiredPermission,
+  advice = 'hand the result off with POST /api/v1/handoff instead',
+): void {
   const isAsked = allows(consumer, resource, action) || allows(consumer, resource, 'write');
   if (action === 'read' || !isAsked || !needsApproval(consumer, resource)) return;
   throw new Problem(
     'approval_required',
-    `Writing ${resource} with these credentials needs approval: hand the result off with POST /api/v1/handoff instead.`,
+    `Writing ${resource} with these credentials needs approval: ${advice}.`,
     { required: { resource, action } },
   );
 }

@@ -86,25 +86,32 @@ export function pickFields(json: string, isWanted: (name: string) => boolean): s
 }
 
 /**
- * Replaces the value of each field `name`, at any depth, by what `write` returns for it; matches inside such a value are left
- * alone. For text with few levels.
+ * Replaces the value of each field `name` by what `write` returns for it; matches inside such a value are left alone. Below
+ * `levels` nothing is looked for: to be given for text that may have many.
  */
-export function replaceFields(json: string, name: string, write: (text: string) => string): string {
+export function replaceFields(
+  json: string,
+  name: string,
+  write: (text: string) => string,
+  levels = Number.POSITIVE_INFINITY,
+): string {
   const parts: string[] = [];
   let done = 0;
-  const walk = (start: number): void => {
-    if (json[start] === '[') return eachItem(json, start, Number.POSITIVE_INFINITY, walk);
+  const walk = (start: number, left: number): void => {
+    if (left === 0) return;
+    if (json[start] === '[')
+      return eachItem(json, start, Number.POSITIVE_INFINITY, (item) => walk(item, left - 1));
     if (json[start] !== '{') return;
     eachField(json, start, (field, value) => {
       if (field === name) {
         const end = endOfValue(json, value);
         parts.push(json.slice(done, value), write(json.slice(value, end)));
         done = end;
-      } else walk(value);
+      } else walk(value, left - 1);
       return true;
     });
   };
-  walk(startOfValue(json));
+  walk(startOfValue(json), levels);
   return parts.join('') + json.slice(done);
 }
 

@@ -50,7 +50,7 @@ describe('the official client', () => {
         const client = await connect(versions, options());
         assert.equal(client.getServerVersion()?.name, 'handoff-gateway');
         const { tools } = await client.listTools();
-        assert.equal(tools.length, 18);
+        assert.equal(tools.length, 22);
         const found = await client.callTool({ name: 'search_members', arguments: { limit: 1 } });
         const [member] = (found.structuredContent as { data: { id: string }[] }).data;
         const given = offerFor(String(member?.id), { intent: 'one quote', trip_id: undefined });

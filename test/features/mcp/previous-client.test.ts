@@ -54,7 +54,7 @@ describe('the official client of the previous generation', () => {
     );
     assert.equal(client.getServerVersion()?.name, 'handoff-gateway');
     const { tools } = await client.listTools();
-    assert.equal(tools.length, 18);
+    assert.equal(tools.length, 22);
     const wrong = await client.callTool({ name: 'hand_off', arguments: { intent: 'nothing of it' } });
     assert.equal(wrong.isError, true);
     assert.equal(wrong.structuredContent?.['code'], 'invalid_request');

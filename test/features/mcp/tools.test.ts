@@ -74,9 +74,13 @@ describe('each tool is its route', () => {
       request_id: _,
       retry_after: __,
       next_cursor: ___,
+      detail: ____,
+      errors,
       ...body
     } = JSON.parse(text) as Record<string, unknown>;
-    return { ...body, detail: (body['detail'] as string | undefined)?.replaceAll(/\d+/g, 'n') };
+    // The sentences are of tools and arguments, or of requests.
+    const faults = errors as { message: string }[] | undefined;
+    return { ...body, errors: faults?.map(({ message: _____, ...place }) => place) };
   };
   const attemptsOf = async ({ id }: Credentials, wanted: number) => {
     for (;;) {

@@ -84,7 +84,7 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
       name: 'list_hand_offs',
       description:
         'Find hand-offs that were stored to be delivered later or to be approved, newest first; filter by status to see what ' +
-        'waits (awaiting_approval) or has failed. Costs no CRM call. Those that were created at once are not here: list_quotes, list_bookings.',
+        'waits (awaiting_approval) or has failed. Costs no CRM call. Those that were created at once are not here but among quotes and bookings.',
     },
     request: { query },
     answers: {

@@ -5,6 +5,8 @@ import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { version } from '../../../platform/base/version.ts';
 import { CallsInProgress, mostAtOnce } from '../calls-in-progress.ts';
+import { keyOfIntent } from '../intent.ts';
+import type { IntentsTable } from '../intents-table.ts';
 import {
   isFields,
   legacyVersions,
@@ -15,10 +17,12 @@ import {
   rpcCodes,
 } from '../message.ts';
 import { requestOf, resultOf } from '../tool-call.ts';
-import { describeTool, isShownTo, type ToolRoute, toolsOf } from '../tools.ts';
+import { wordsFor } from '../tool-words.ts';
+import { describeTool, isShownTo, type Tools, toolsOf } from '../tools.ts';
 
 export interface McpParts {
   publicUrl: () => string;
+  intents: IntentsTable;
 }
 
 const mcpPath = '/mcp';
@@ -41,8 +45,8 @@ type Request = Pick<Input<object, 'ignored', undefined>, 'headers' | 'bodyText' 
 };
 
 /** The tools, by the Model Context Protocol. */
-export function mcpRoute({ publicUrl }: McpParts, all: () => readonly Route[]): Route {
-  const server = createServer(publicUrl, all);
+export function mcpRoute(parts: McpParts, all: () => readonly Route[]): Route {
+  const server = createServer(parts, all);
   return defineRoute({
     method: 'POST',
     path: mcpPath,
@@ -72,8 +76,8 @@ export function mcpRoute({ publicUrl }: McpParts, all: () => readonly Route[]): 
   });
 }
 
-function createServer(publicUrl: () => string, all: () => readonly Route[]) {
-  let found: ReadonlyMap<string, ToolRoute> | undefined;
+function createServer({ publicUrl, intents }: McpParts, all: () => readonly Route[]) {
+  let found: Tools | undefined;
   const tools = () => {
     found ??= toolsOf(all());
     return found;
@@ -90,7 +94,11 @@ function createServer(publicUrl: () => string, all: () => readonly Route[]) {
   ): Promise<RouteAnswer> {
     const { route, given } = readCall(message, tools());
     const hasHostActor = headers['x-actor'] !== undefined;
-    const inner = requestOf(route, { parsed: given, bodyText, hasHostActor });
+    const inner = requestOf(route, {
+      ...{ parsed: given, bodyText, hasHostActor },
+      keyOf: (intent) => keyOfIntent(intent, consumer.id, intents),
+      words: (text) => wordsFor(shownTo(consumer, tools()), tools())(text),
+    });
     const answer = await (calls.isAtLimit(consumer.id)
       ? passOn({ ...inner, refusal: tooMany() })
       : calls.during(consumer.id, () => passOn(inner)));
@@ -109,11 +117,7 @@ function createServer(publicUrl: () => string, all: () => readonly Route[]) {
 }
 
 /** The result of what is no call of a tool. Throws `MalformedMessage`. */
-function simpleResult(
-  { id, method, params, isModern }: McpRequest,
-  consumer: Caller,
-  tools: ReadonlyMap<string, ToolRoute>,
-): object {
+function simpleResult({ id, method, params, isModern }: McpRequest, consumer: Caller, tools: Tools): object {
   const cached = isModern ? { ttlMs: listMs, cacheScope: 'private' } : {};
   const capabilities = { tools: {} };
   switch (`${isModern ? 'modern' : 'legacy'} ${method}`) {
@@ -121,8 +125,9 @@ function simpleResult(
     case 'legacy tools/list': {
       if (params['cursor'] !== undefined)
         throw new MalformedMessage(rpcCodes.params, 'There is one page.', { id, status: 200 });
-      const shown = [...tools.values()].filter((tool) => isShownTo(consumer, tool));
-      return { tools: shown.map(describeTool), ...cached };
+      const shown = shownTo(consumer, tools);
+      const words = wordsFor(shown, tools);
+      return { tools: [...shown.values()].map((tool) => describeTool(tool, words)), ...cached };
     }
     case 'modern server/discover':
       return { supportedVersions: [modernVersion, ...legacyVersions], capabilities, instructions, ...cached };
@@ -141,8 +146,12 @@ function simpleResult(
   }
 }
 
+function shownTo(consumer: Caller, tools: Tools): Tools {
+  return new Map([...tools].filter(([, route]) => isShownTo(consumer, route)));
+}
+
 /** Throws `MalformedMessage` for a tool that is not there. One that the caller may not use refuses by itself. */
-function readCall({ id, params }: McpRequest, tools: ReadonlyMap<string, ToolRoute>) {
+function readCall({ id, params }: McpRequest, tools: Tools) {
   const { name, arguments: given = {} } = params;
   const route = typeof name === 'string' ? tools.get(name) : undefined;
   if (route === undefined)

@@ -112,8 +112,8 @@ export function availabilityRoute(reservations: Reservations): Route {
     tool: {
       name: 'check_table',
       description:
-        'Ask the dining partner whether a table is free at a time, and at which times near it. Nothing is held: use reserve_table ' +
-        'soon after. Costs no CRM call.',
+        'Ask the dining partner whether a table is free at a time, and at which times near it. Nothing is held. Costs no call to ' +
+        'Salesforce. list_restaurants has the merchant_id and service_id. Use reserve_table soon after.',
       isOpenWorld: true,
     },
     request: { query: wanted },

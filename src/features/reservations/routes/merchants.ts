@@ -38,8 +38,8 @@ export function merchantsRoute(reservations: Reservations, cursors: CursorCodec)
     tool: {
       name: 'list_restaurants',
       description:
-        'Find restaurants: their merchant_id, service_id and time zone are what check_table and reserve_table need. Costs no ' +
-        'call to Salesforce.',
+        'Find restaurants, with the merchant_id, the service_id and the time zone that asking for a table needs. Costs no call to ' +
+        'Salesforce. Go on with check_table.',
     },
     request: { query },
     answers: {

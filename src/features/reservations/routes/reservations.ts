@@ -82,6 +82,9 @@ const requestBody = Type.Object(
 /** Codes of every operation that calls the partner. */
 const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
 
+const approvalAdvice =
+  'a table cannot wait for it. Tables need another consumer, which may write bookings without approval';
+
 const all = { path: '/v1/reservations', tag: 'Reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
 
@@ -118,14 +121,15 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
       'nothing is left behind. If the partner decides later, the reservation is `pending`: read it again. After a ' +
       '5xx the service may go on by itself: send the same request with the same Idempotency-Key to learn how it ended.',
     permission: { resource: 'bookings', action: 'write' },
+    approvalAdvice,
     idempotencyKey: 'required',
     requested: { about: ['booking', 'reservation'], makes: true },
     tool: {
       name: 'reserve_table',
       description:
-        'Book a table at the dining partner, with its booking in the CRM, in the name of the guest, who may get a message from the partner. ' +
-        'Only when the person wants it. cancel_reservation cancels it, if the partner allows that. Costs two CRM calls. A ' +
-        'status pending means that the partner decides later: read on with get_reservation.',
+        'Book a table at the dining partner, with its booking in Salesforce, in the name of the guest, who may get a message from the partner. ' +
+        'Only when the person wants it. Costs two calls to Salesforce. cancel_reservation cancels it, if the partner allows that. A ' +
+        'status pending means that the partner decides later. Read on with get_reservation then.',
       isOpenWorld: true,
     },
     request: { body: requestBody },
@@ -204,6 +208,7 @@ function cancelRoute(reservations: Reservations): Route {
       'Cancels the table, and then the booking in the CRM. Where the partner refuses, nothing changes and the answer is ' +
       '409. A reservation that is cancelled already is answered in the same way; it can still be read.',
     permission: { resource: 'bookings', action: 'delete' },
+    approvalAdvice,
     idempotencyKey: 'required',
     requested: { about: ['booking', 'reservation'] },
     conditional: 'If-Match',
