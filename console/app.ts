@@ -2,10 +2,12 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { NoPage } from './no-page.ts';
 import { allowedPages, findPage } from './pages.ts';
+import { PersonStrip, Who } from './person-bar.ts';
 import { SecretPage } from './secret-page.ts';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
 import { Guard } from './shared/guard.ts';
 import { html } from './shared/html.ts';
+import { type PersonSession, readPersonSession, signOutPerson, useIdleEnd } from './shared/person.ts';
 import { useRoute } from './shared/router.ts';
 import {
   allows,
@@ -20,7 +22,9 @@ import { SignIn } from './sign-in.ts';
 import { TestBand } from './test-band.ts';
 
 interface SignedIn {
-  credentials: Credentials;
+  /** Null: the session of a person. */
+  credentials: Credentials | null;
+  person?: PersonSession;
   consumer: OwnConsumer;
 }
 
@@ -35,7 +39,20 @@ export function App(): VNode {
     setFacts(found);
     return found;
   };
-  useEffect(() => void refreshFacts(), []);
+  const [isAsking, setAsking] = useState(true);
+  useEffect(() => void start(), []);
+  // Somebody who has signed in stays so when the page is loaded again.
+  const start = async () => {
+    const { people } = await refreshFacts();
+    const person = people ? await readPersonSession() : undefined;
+    const consumer =
+      person &&
+      (await createCaller(null)
+        .client.consumer.retrieve()
+        .catch(() => undefined));
+    if (person && consumer) setSignedIn({ credentials: null, person, consumer });
+    setAsking(false);
+  };
   const latest = useRef(signedIn);
   latest.current = signedIn;
   const signOut = (left: SignedIn, why?: Problem) => {
@@ -50,6 +67,7 @@ export function App(): VNode {
   const [secret] = secrets;
   const forget = () => setSecrets((waiting) => waiting.slice(1));
   const shown = secret && html`<${SecretPage} key=${secret.secret} secret=${secret} onStored=${forget} />`;
+  if (isAsking && facts?.people) return html`<main><p>Loading…</p></main>`;
   if (signedIn === undefined || facts === undefined) {
     // Somebody rotated the pair that they are here with: the new one is shown all the same.
     if (shown) return html`<main>${shown}</main>`;
@@ -66,7 +84,7 @@ const factsTimeoutMs = 5000;
 
 /** The console works without them; only the links to records do not. */
 async function readFacts(): Promise<Facts> {
-  const unknown: Facts = { environment: '', version: '', record_url: null };
+  const unknown: Facts = { environment: '', version: '', record_url: null, people: null };
   return fetch('/console/settings', { signal: AbortSignal.timeout(factsTimeoutMs) })
     .then((response) => (response.ok ? (response.json() as Promise<Facts>) : unknown))
     .catch(() => unknown);
@@ -83,7 +101,7 @@ interface ShellProps {
 }
 
 function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: ShellProps): VNode {
-  const { credentials, consumer } = signedIn;
+  const { credentials, person, consumer } = signedIn;
   const session = useMemo<Session>(
     () => ({
       consumer,
@@ -92,7 +110,7 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
       showSecret,
       can: (resource, action) => allows(consumer, resource, action),
       ...createCaller(credentials, (refusal) => {
-        const problem = signedOutBy(refusal);
+        const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
         signOut(signedIn, problem);
         return problem;
       }),
@@ -106,11 +124,15 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
   const { page, rest } = typeof found === 'string' ? {} : found;
   useTitle(page?.title ?? 'Page not found');
   useFocus(address);
-  const leave = () => {
+  const leave = async (why?: Problem) => {
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
-    signOut(signedIn);
+    const next = person && (await signOutPerson());
+    signOut(signedIn, why);
+    // At the company too, unless somebody is to read why it ended.
+    if (next && why === undefined) location.assign(next);
   };
+  const idleSeconds = useIdleEnd(person, () => void leave(endedIdle));
   return html`<${SessionContext.Provider} value=${session}>
     <a class="skip" href="#main" onClick=${focusMain}>Skip to the page</a>
     <header>
@@ -121,9 +143,10 @@ function Shell({ signedIn, facts, refreshFacts, signOut, secret, showSecret }: S
             html`<a key=${path} href=${`#/${path}`} aria-current=${path === page?.path ? 'page' : undefined}>${title}</a>`,
         )}
       </nav>
-      <span class="who" title=${consumer.id}>${consumer.name}</span>
-      ${!secret && html`<button type="button" class="link" onClick=${leave}>Sign out</button>`}
+      <${Who} consumer=${consumer} person=${person} />
+      ${!secret && html`<button type="button" class="link" onClick=${() => void leave()}>Sign out</button>`}
     </header>
+    ${idleSeconds !== undefined && html`<${PersonStrip} seconds=${idleSeconds} />`}
     ${isTest(consumer) && html`<${TestBand} />`}
     <main id="main" tabindex="-1">
       ${secret ?? (page ? html`<${Guard} key=${page.path} address=${address}><${page.Page} route=${rest} /></${Guard}>` : html`<${NoPage} isForbidden=${found === 'forbidden'} />`)}
@@ -165,3 +188,15 @@ function signedOutBy({ request_id }: Problem): Problem {
     request_id,
   };
 }
+
+function sessionEndedBy({ request_id }: Problem): Problem {
+  return { ...endedIdle, title: 'Your session has ended', detail: 'Sign in again.', request_id };
+}
+
+const endedIdle: Problem = {
+  title: 'You were signed out',
+  detail: 'You did nothing for a while. Sign in again.',
+  status: 401,
+  code: 'invalid_credentials',
+  request_id: null,
+};

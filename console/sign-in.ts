@@ -3,6 +3,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Credentials, createCaller, Failure, type Problem, problemFrom } from './shared/api.ts';
 import { html } from './shared/html.ts';
 import { Field, ProblemAlert } from './shared/parts.ts';
+import { beginSignIn } from './shared/person.ts';
 import type { Facts, OwnConsumer } from './shared/session.ts';
 
 interface SignInProps {
@@ -37,19 +38,39 @@ export function SignIn({ facts, notice, onSignIn }: SignInProps) {
       setBusy(false);
     }
   };
-  return html`<main class="sign-in">
-    <p class="brand">Handoff Gateway</p>
-    <form ref=${form} onSubmit=${submit} class="panel">
-      <h1>Sign in</h1>
+  const people = facts?.people;
+  // Why somebody is here again stands above both ways in.
+  const ofForm = people && problem === notice ? undefined : problem;
+  const keyForm = html`<form ref=${form} onSubmit=${submit} class="panel">
+      ${!people && html`<h1>Sign in</h1>`}
       <${Field} label="API key" name="username" autocomplete="username" value=${apiKey} onInput=${setApiKey} required />
       <${Field} label="API secret" name="password" type="password" autocomplete="current-password"
         value=${apiSecret} onInput=${setApiSecret} required />
-      ${problem && html`<${ProblemAlert} problem=${problem} />`}
+      ${ofForm && html`<${ProblemAlert} problem=${ofForm} />`}
       <button class="primary" aria-busy=${isBusy}>Sign in</button>
       ${facts?.environment === 'dev' && html`<${WhereToFindThem} />`}
       <p class="hint">They stay in this tab only: reloading the page signs you out.</p>
-    </form>
+    </form>`;
+  if (!people) return html`<main class="sign-in"><p class="brand">Handoff Gateway</p>${keyForm}</main>`;
+  return html`<main class="sign-in">
+    <p class="brand">Handoff Gateway</p>
+    <${WithAccount} label=${people.label} problem=${notice} />
+    ${!people.only && html`<details open=${ofForm !== undefined}><summary>Use an API key</summary>${keyForm}</details>`}
   </main>`;
+}
+
+interface WithAccountProps {
+  label: string;
+  /** Why the person is here again. */
+  problem: Problem | undefined;
+}
+
+function WithAccount({ label, problem }: WithAccountProps) {
+  return html`<div class="panel">
+    <h1>Sign in</h1>
+    ${problem && html`<${ProblemAlert} problem=${problem} />`}
+    <button type="button" class="primary" onClick=${beginSignIn}>Sign in with ${label}</button>
+  </div>`;
 }
 
 function WhereToFindThem() {

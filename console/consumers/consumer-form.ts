@@ -83,7 +83,7 @@ function secretIn(answer: string): NewSecret {
 }
 
 /** Boxes of the limits, by their field in the request. */
-const limitFields = ['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowedAddresses'];
+const limitFields = ['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowedAddresses', 'people'];
 
 const noPermission: Problem = {
   title: 'No permission is chosen',
@@ -110,6 +110,8 @@ interface Draft {
   rateLimit: string;
   crmShare: string;
   addresses: string;
+  /** `groups=travel-desk`, one a line. */
+  people: string;
 }
 
 interface PartProps {
@@ -188,6 +190,11 @@ interface LimitProps extends PartProps {
 
 function Limits({ draft, set, problem }: LimitProps): VNode {
   const id = useId();
+  const peopleFault = faultAt(
+    problem,
+    'people',
+    peopleOf(draft).map(({ claim }) => claim),
+  );
   const addressFault = faultAt(problem, 'allowedAddresses', addressesOf(draft));
   return html`<div class="columns">
     <${Field} label="Valid until" type="datetime-local" value=${draft.validUntil} ...${hintOf(faultAt(problem, 'validUntil'), 'Empty: no end date.')}
@@ -202,6 +209,12 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput=${(event: Event) => set({ addresses: (event.currentTarget as HTMLTextAreaElement).value })}></textarea>
       <p class="hint" id=${`${id}-hint`}>${addressFault ?? 'One IP address or CIDR block a line. Empty: any address.'}</p>
     </div>
+    <div class="field">
+      <label for=${`${id}-people`}>People who may act as it</label>
+      <textarea id=${`${id}-people`} rows="3" spellcheck=${false} value=${draft.people} aria-describedby=${`${id}-people-hint`} aria-invalid=${peopleFault && 'true'}
+        onInput=${(event: Event) => set({ people: (event.currentTarget as HTMLTextAreaElement).value })}></textarea>
+      <p class="hint" id=${`${id}-people-hint`}>${peopleFault ?? 'One claim of their ID token a line, such as groups=travel-desk. Empty: nobody.'}</p>
+    </div>
   </div>`;
 }
 
@@ -214,6 +227,7 @@ function draftOf(consumer: Consumer | undefined): Draft {
     rateLimitPerMinute,
     crmShare,
     allowedAddresses = [],
+    people = [],
   } = consumer ?? {};
   return {
     name,
@@ -230,6 +244,7 @@ function draftOf(consumer: Consumer | undefined): Draft {
     rateLimit: rateLimitPerMinute ? String(rateLimitPerMinute) : '',
     crmShare: crmShare ? String(crmShare) : '',
     addresses: allowedAddresses.join('\n'),
+    people: people.map(({ claim, value }) => `${claim}=${value}`).join('\n'),
   };
 }
 
@@ -257,11 +272,24 @@ function fieldsOf(draft: Draft) {
     rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
     crmShare: draft.crmShare === '' ? null : Number(draft.crmShare),
     allowedAddresses: addressesOf(draft),
+    people: peopleOf(draft),
   };
 }
 
 function addressesOf({ addresses }: Draft): string[] {
   return addresses.split(/[\s,]+/).filter(Boolean);
+}
+
+/** A line without a value is sent as it is, for the service to say what is wrong with it. */
+function peopleOf({ people }: Draft): { claim: string; value: string }[] {
+  return people
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .map((line) => {
+      const [, claim = line, value = ''] = /^([^=]+)=(.*)$/.exec(line) ?? [];
+      return { claim: claim.trim(), value: value.trim() };
+    });
 }
 
 function permissionsOf({ allowed, own, withApproval, fields }: Draft): Permission[] {

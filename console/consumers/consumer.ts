@@ -25,6 +25,7 @@ export interface Consumer {
   validUntil?: string | null;
   rateLimitPerMinute?: number | null;
   crmShare?: number | null;
+  people?: { claim: string; value: string }[];
   allowedAddresses?: string[];
   lastUsedAt?: string | null;
   credentials: {

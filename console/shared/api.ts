@@ -56,13 +56,24 @@ export interface Caller {
   send(path: string, options?: RequestOptions): Promise<Answer>;
 }
 
-/** `refused` is called when the credentials are not valid any more, and says what to show instead. */
-export function createCaller(credentials: Credentials, refused?: (problem: Problem) => Problem): Caller {
+/** What the client has to be given; it is not sent. */
+const inPlaceOfKeys: Credentials = { apiKey: 'session', apiSecret: 'session' };
+
+/** With the session of a person in place of a key: the browser sends its cookie. */
+function withSession(init: RequestInit | undefined): RequestInit {
+  const headers = new Headers(init?.headers);
+  for (const name of ['x-api-key', 'x-api-secret']) headers.delete(name);
+  headers.set('x-handoff-session', '1');
+  return { ...init, headers, credentials: 'same-origin' };
+}
+
+/** `given`: null for the session of a person. `refused` is called when the credentials are not valid any more, and says what to show instead. */
+export function createCaller(given: Credentials | null, refused?: (problem: Problem) => Problem): Caller {
+  const credentials = given ?? inPlaceOfKeys;
   const ask: typeof fetch = async (address, init) => {
-    // Nothing of the browser's own goes with it: neither cookies nor a cached answer.
+    // Nothing of the browser's own goes with a key: neither cookies nor a cached answer.
     const response = await fetch(address, {
-      ...init,
-      credentials: 'omit',
+      ...(given === null ? withSession(init) : { ...init, credentials: 'omit' }),
       cache: 'no-store',
       redirect: 'error',
     });

@@ -11,6 +11,8 @@ export interface Facts {
   environment: string;
   version: string;
   record_url: string | null;
+  /** How people sign in; null where they cannot. */
+  people: { label: string; only: boolean } | null;
 }
 
 export interface Session extends Caller {

@@ -8,7 +8,7 @@ type Pair = Pick<Credentials, 'apiKey' | 'apiSecret'>;
 export async function signIn(page: Page, { apiKey, apiSecret }: Pair): Promise<void> {
   await page.getByLabel('API key').fill(apiKey);
   await page.getByLabel('API secret').fill(apiSecret);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
 }
 
 /** The console of a gateway in a window of its own, with somebody signed in; `hash` as in its address. */

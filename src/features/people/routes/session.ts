@@ -76,27 +76,39 @@ function signOutRoute(services: SessionServices): Route {
     request: {},
     answers: { 200: { description: 'The session has ended.' } },
     async handle({ headers }) {
-      const { open, session, cookies } = await find(services, headers, true);
+      const { session, cookies } = presentedIn(services, headers, true);
+      const open = await services.sessions.open(session);
       await services.sessions.end(session);
-      const end_session_url = await services.provider.signOutUrl(
-        open.id_token,
-        `${services.publicUrl()}/console/`,
-      );
+      // Of one that has ended before, the cookie is still there.
+      const end_session_url =
+        open === undefined
+          ? null
+          : await services.provider.signOutUrl(open.id_token, `${services.publicUrl()}/console/`);
       return json(200, { end_session_url }, { ...noStore, 'set-cookie': cookies.session.set('', 0) });
     },
   });
 }
 
 /** Throws `invalid_credentials` without a session, and `permission_denied` for requests that are not the console's. */
-async function find({ sessions, cookies: made }: SessionServices, headers: Headers, isWrite: boolean) {
+function presentedIn(
+  { cookies: made }: Pick<SessionServices, 'cookies'>,
+  headers: Headers,
+  isWrite: boolean,
+) {
   const cookies = made();
   const session = cookies?.session.in(headers.cookie);
   if (cookies === undefined || session === undefined) throw invalidCredentials('You are not signed in.');
   const fault = sessionFaultOf({ headers }, isWrite);
   if (fault !== undefined) throw new Problem('permission_denied', fault);
-  const open = await sessions.open(session);
+  return { session, cookies };
+}
+
+/** Throws as above, also where the session has ended. */
+async function find(services: SessionServices, headers: Headers, isWrite: boolean) {
+  const { session } = presentedIn(services, headers, isWrite);
+  const open = await services.sessions.open(session);
   if (open === undefined) throw invalidCredentials('Your session has ended. Sign in again.');
-  return { open, session, cookies };
+  return { open, session };
 }
 
 async function viewOf(open: OpenSession, { sessions }: SessionServices) {

@@ -1,0 +1,94 @@
+import { useEffect, useState } from 'preact/hooks';
+
+/** A person who has signed in, and the consumers that the person may act as. */
+export interface PersonSession {
+  person: { name: string; email: string | null };
+  consumer: { id: string; name: string };
+  consumers: { id: string; name: string }[];
+  /** When it ends unless it is used before. */
+  expires_at: string;
+}
+
+/** What the service takes a session from; without the header it takes none for a write. */
+const ofConsole = { headers: { 'x-handoff-session': '1' }, cache: 'no-store' } as const;
+const timeoutMs = 10_000;
+
+/** The session of this browser; undefined where there is none, or the service cannot be reached. */
+export async function readPersonSession(): Promise<PersonSession | undefined> {
+  try {
+    const response = await fetch('/console/session', {
+      ...ofConsole,
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    return response.ok ? ((await response.json()) as PersonSession) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Leaves the page for the sign-in of the company. */
+export function beginSignIn(): void {
+  location.assign('/console/sign-in');
+}
+
+/** Acts as another consumer; the page is loaded again with what that one may do. */
+export async function actAs(consumerId: string): Promise<void> {
+  const response = await fetch('/console/session', {
+    ...ofConsole,
+    method: 'POST',
+    headers: { ...ofConsole.headers, 'content-type': 'application/json' },
+    body: JSON.stringify({ consumer_id: consumerId }),
+    signal: AbortSignal.timeout(timeoutMs),
+  });
+  if (response.ok) location.replace('/console/');
+}
+
+/** Ends the session; resolves to the page of the company that ends it there, null where there is none. */
+export async function signOutPerson(): Promise<string | null> {
+  try {
+    const response = await fetch('/console/sign-out', {
+      ...ofConsole,
+      method: 'POST',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const { end_session_url } = (await response.json()) as { end_session_url: string | null };
+    return end_session_url;
+  } catch {
+    return null;
+  }
+}
+
+const warnedMs = 60_000;
+
+/**
+ * Seconds until the person is signed out for doing nothing, from a minute before; undefined while there is more time. What the page
+ * asks by itself is no use of it.
+ */
+export function useIdleEnd(session: PersonSession | undefined, end: () => void): number | undefined {
+  const [left, setLeft] = useState<number | undefined>();
+  useEffect(() => {
+    if (session === undefined) return undefined;
+    const idleMs = Math.max(1000, Date.parse(session.expires_at) - Date.now());
+    let usedAt = Date.now();
+    let keptAt = usedAt;
+    const use = () => {
+      usedAt = Date.now();
+      if (usedAt - keptAt < idleMs / 4) return;
+      keptAt = usedAt;
+      void readPersonSession();
+    };
+    const timer = setInterval(() => {
+      const ms = usedAt + idleMs - Date.now();
+      setLeft(ms <= Math.min(warnedMs, idleMs / 2) ? Math.max(0, Math.ceil(ms / 1000)) : undefined);
+      if (ms > 0) return;
+      clearInterval(timer);
+      end();
+    }, 500);
+    for (const name of ['pointerdown', 'keydown']) addEventListener(name, use, true);
+    return () => {
+      clearInterval(timer);
+      for (const name of ['pointerdown', 'keydown']) removeEventListener(name, use, true);
+    };
+  }, [session]);
+  return left;
+}

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { after, before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Company, clientId, clientSecret, startCompany } from '../../support/openid.ts';
+import { goTo, signIn } from './pages.ts';
+
+const program = findChromium();
+
+describe('people at the console', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let company: Company;
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  let env: NodeJS.ProcessEnv;
+  let desk: Credentials;
+  let leads: Credentials;
+  before(async () => {
+    company = await startCompany();
+    env = {
+      PEOPLE_ISSUER: company.issuer,
+      PEOPLE_CLIENT_ID: clientId,
+      PEOPLE_LABEL: 'Example Travel',
+    };
+    gateway = await startGateway(env);
+    company.serve(gateway.url);
+    company.person = { sub: 'marta', name: 'Marta Ruiz', groups: ['desk', 'leads'] };
+    const secrets = `${gateway.dataDir}/secrets/people/dev`;
+    await mkdir(secrets, { recursive: true, mode: 0o700 });
+    await writeFile(`${secrets}/client-secret`, clientSecret, { mode: 0o600 });
+    desk = await named('Advisors', 'desk');
+    leads = await named('Leads', 'leads');
+    browser = await startBrowser(program as string);
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+    await company.stop();
+  });
+
+  /** A consumer as which people of a group may act. */
+  async function named(name: string, group: string): Promise<Credentials> {
+    const made = await gateway.newConsumer(
+      { resource: 'quotes', actions: ['read', 'write'] },
+      { resource: 'members', actions: ['read'] },
+    );
+    const body = { name, people: [{ claim: 'groups', value: group }] };
+    const path = `/v1/admin/consumers/${made.id}`;
+    assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
+    return made;
+  }
+  /** Goes with the window: the sign-in of the company is another site. */
+  const end = (page: Page) => page.context().close();
+  const enter = async (page: Page) => {
+    await page.getByRole('button', { name: 'Sign in with Example Travel' }).click();
+    await page.getByText('Marta Ruiz as').waitFor();
+  };
+
+  test('sign in with a button, stay over a reload, act as another consumer, and sign out', async () => {
+    const { page, check } = await browser.open(`${gateway.url}/console/`);
+    const button = page.getByRole('button', { name: 'Sign in with Example Travel' });
+    await button.waitFor();
+    assert.equal(await page.getByLabel('API key').isVisible(), false);
+    await check('sign-in with an account');
+    await enter(page);
+    await goTo(page, 'Records');
+    await check('signed in as a person');
+    await page.reload();
+    const acting = page.getByLabel('Act as');
+    await acting.waitFor();
+    assert.equal(await acting.inputValue(), desk.id);
+    await acting.selectOption(leads.id);
+    await eventually(async () => assert.equal(await acting.inputValue(), leads.id));
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(`${company.issuer}/**`);
+    await page.goto(`${gateway.url}/console/`);
+    await button.waitFor();
+    await end(page);
+  });
+
+  test('a key is still taken, from a form that is folded', async () => {
+    const opened = await browser.open(`${gateway.url}/console/`);
+    await opened.page.getByText('Use an API key').click();
+    await signIn(opened.page, gateway.console);
+    await opened.page.getByRole('button', { name: 'Sign out' }).waitFor();
+    await opened.close();
+  });
+
+  test('administrators say in the form who may act as a consumer', async () => {
+    const opened = await browser.open(`${gateway.url}/console/`);
+    const { page } = opened;
+    await page.getByText('Use an API key').click();
+    await signIn(page, gateway.admin);
+    await goTo(page, 'Consumers');
+    const row = page.getByRole('row', { name: /Advisors/ });
+    await row.getByRole('button', { name: 'Edit' }).click();
+    const people = page.getByLabel('People who may act as it');
+    assert.equal(await people.inputValue(), 'groups=desk');
+    await people.fill('groups=desk\nemail=ana@example.com');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await row.getByRole('button', { name: 'Edit' }).waitFor();
+    const shown = await gateway.request(`/v1/admin/consumers/${desk.id}`, { as: gateway.admin });
+    assert.deepEqual(((await shown.json()) as { people: object }).people, [
+      { claim: 'groups', value: 'desk' },
+      { claim: 'email', value: 'ana@example.com' },
+    ]);
+    await opened.close();
+  });
+
+  test('who does nothing is warned, and signed out', async () => {
+    // Of its own: others must not be signed out while the machine is busy.
+    const hasty = await startGateway({
+      ...env,
+      SECRETS_DIR: `${gateway.dataDir}/secrets`,
+      PEOPLE_IDLE_MINUTES: '0.15',
+    });
+    company.serve(hasty.url);
+    const { page } = await browser.open(`${hasty.url}/console/`);
+    await enter(page);
+    await page.getByText(/You will be signed out in \d+ seconds/).waitFor();
+    await page.getByRole('button', { name: 'Stay signed in' }).click();
+    await page.getByText(/You will be signed out in/).waitFor({ state: 'detached' });
+    await page.getByText('You did nothing for a while.').waitFor();
+    await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
+    assert.equal(
+      (await page.context().cookies()).some(({ name }) => name === 'handoff'),
+      false,
+    );
+    await end(page);
+    await hasty.stop();
+  });
+});
