@@ -1141,6 +1141,8 @@ export interface Reservation {
     consumer_name: string | null;
     /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
     actor: string | null;
+    /** True: the person has signed in. */
+    verified: boolean;
   } | null;
   /** When it was ordered. */
   created_at: string;

@@ -253,8 +253,13 @@ export function json(status: number, value: unknown, headers: Record<string, str
 }
 
 /** Whether a repeat gets the answer again: under an Idempotency-Key, within a window, or as a call of a tool. */
-export function storesAnswers({ method, idempotencyKey, repeatWindowSeconds = 0, tool }: Route): boolean {
-  return idempotencyKey !== 'ignored' || repeatWindowSeconds > 0 || (tool !== undefined && method !== 'GET');
+export function storesAnswers(route: Route): boolean {
+  const { method, idempotencyKey, repeatWindowSeconds = 0, tool, tellsFaults = false } = route;
+  return (
+    idempotencyKey !== 'ignored' ||
+    repeatWindowSeconds > 0 ||
+    (tool !== undefined && method !== 'GET' && !tellsFaults)
+  );
 }
 
 export function isPublic(permission: Permission): permission is { none: string; showsMore?: string } {

@@ -6,7 +6,7 @@ import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
 import type { Authenticate, BearerTokens, Sessions } from '../identity/consumers/authentication.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
-import { currentSchema } from '../platform/base/current-schema.ts';
+import { currentSchema, noExample } from '../platform/base/current-schema.ts';
 import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
 import { Problem } from '../platform/base/problem.ts';
 import {
@@ -111,7 +111,7 @@ export function createServer(options: ServerOptions): Server {
       onCreate: (ajv) => {
         for (const [name, isRight] of Object.entries(formats)) ajv.addFormat(name, isRight);
         // For the documentation only.
-        ajv.addKeyword(currentSchema);
+        for (const keyword of [currentSchema, noExample]) ajv.addKeyword(keyword);
       },
     },
     clientErrorHandler: (error, socket) => answerSocketError(error, socket),

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
+import { noExample } from '../platform/base/current-schema.ts';
 import { includedName, includedPart } from './included-member.ts';
 import type { OrgFit } from './org-fit.ts';
 import { toJson } from './org-types.ts';
@@ -95,10 +96,7 @@ export function representationSchema(resource: Resource): TSchema {
     partsOf(fields).map(([key, part]) => {
       // Shown only where a request asks for it.
       if (key === includedPart)
-        return [
-          key,
-          Type.Optional({ ...partSchema(part as Resource['fields']), 'x-on-request': 'include=member' }),
-        ];
+        return [key, Type.Optional({ ...partSchema(part as Resource['fields']), [noExample]: true })];
       if (!isField(part)) return [key, partSchema(part)];
       return [key, key === 'id' ? part.schema : orNull(part)];
     }),
@@ -113,7 +111,7 @@ export function representationSchema(resource: Resource): TSchema {
 }
 
 /** Schema of fields that stand in an object of their own. Only the first of them is never null in it. */
-export function partSchema(fields: Resource['fields']): TSchema {
+function partSchema(fields: Resource['fields']): TSchema {
   const [first] = Object.values(fields);
   const properties = Object.entries(fields).map(([name, field]) => [
     includedName(name) ?? name,

@@ -55,6 +55,7 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
       HANDOFF_URL: gateway.url,
       HANDOFF_API_KEY: apiKey,
       HANDOFF_API_SECRET: apiSecret,
+      TRIP_ID: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
     };
     const { stdout } = await run('bash', ['-c', shell], { env: { ...env, ...ids } });
     const end = stdout.lastIndexOf('\n');

@@ -81,6 +81,7 @@ describe('what the service answers fits its document', () => {
       200,
     );
     assert.equal((await send(`/v1/trips/${body.trip_id}`)).status, 200);
+    assert.equal((await send('/v1/dining/merchants')).status, 200);
     assert.equal((await send(`/v1/quotes?trip_id=${body.trip_id}&include=member`)).status, 200);
   });
 

@@ -106,6 +106,7 @@ describe('every route', () => {
       '/api/v1/handoffs': ['quotes', 'bookings'],
       '/v1/handoffs': ['quotes', 'bookings'],
       '/v1/trips': ['quotes', 'bookings'],
+      '/v1/dining': ['bookings'],
       '/v1/members': ['members'],
       '/v1/quotes': ['quotes'],
       '/v1/bookings': ['bookings'],

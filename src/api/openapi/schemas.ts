@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { currentSchema } from '../../platform/base/current-schema.ts';
+import { currentSchema, noExample } from '../../platform/base/current-schema.ts';
 
 export type JsonObject = Record<string, unknown>;
 
@@ -121,8 +121,7 @@ export function exampleOf(schema: TSchema): unknown {
   if (anyOf?.[0]) return exampleOf(anyOf[0]);
   if (items) return [exampleOf(items)];
   if (properties) {
-    // What answers show only where a request asks for it is not in the usual one.
-    const usual = Object.entries(properties).filter(([, part]) => !('x-on-request' in part));
+    const usual = Object.entries(properties).filter(([, part]) => !(noExample in part));
     const entries = usual.map(([name, part]) => [name, exampleOf(part)]);
     return Object.fromEntries(entries);
   }

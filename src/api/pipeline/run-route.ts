@@ -18,7 +18,7 @@ import {
 } from '../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger } from '../idempotency/ledger.ts';
 import { requestWithoutKey, runWithinWindow } from '../idempotency/repeat-window.ts';
-import type { Route, RouteAnswer } from '../route.ts';
+import { type Route, type RouteAnswer, storesAnswers } from '../route.ts';
 import { requireWithinLimit } from './authentication.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
@@ -198,10 +198,10 @@ async function requestToClaim(
 
 /** That of one that was passed on is made of all of it, and so only once it is known to be right. */
 async function keyOf(
-  { method }: Route,
+  route: Route,
   { raw, idempotencyKey }: FastifyRequest,
 ): Promise<{ [K in keyof PassedKey]: PassedKey[K] | undefined }> {
-  const passed = method === 'GET' ? undefined : passedRequestOf(raw);
+  const passed = storesAnswers(route) ? passedRequestOf(raw) : undefined;
   return passed?.key() ?? { key: idempotencyKey, repeatWindowSeconds: undefined };
 }
 

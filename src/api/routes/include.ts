@@ -5,7 +5,9 @@ import type { Caller } from '../../identity/consumers/scopes.ts';
 const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
 
 /** Query parameter of reads that can show the member. */
-export const includeParameter = { include: Type.Optional(Type.Enum(['member'], { description })) };
+export const includeParameter = {
+  include: Type.Optional(Type.Enum(['member'], { description, examples: ['member'] })),
+};
 
 /** Throws `permission_denied` for a caller that may not see the members of these records. */
 export function requireMembers(consumer: Caller | undefined, collections: readonly string[]): void {

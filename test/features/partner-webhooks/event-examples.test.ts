@@ -17,7 +17,10 @@ for (const [type, { post }] of Object.entries(webhooks)) {
     const example = post.requestBody.content['application/json']?.example;
     assert.ok(example);
     const { data, resource } = example;
-    assert.deepEqual([example.type, resource.type], [type, type.split('.')[0]]);
+    assert.deepEqual(
+      [example.type, resource.type],
+      [type, type === 'ping' ? 'webhook_endpoint' : type.split('.')[0]],
+    );
     assert.equal(data.id ?? data.external_id, resource.id);
     assert.ok(!('mode' in example) && !('data_omitted' in example));
     const [kind = '', happened] = type.split('.');

@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from 'typebox';
+import { noExample } from '../../../platform/base/current-schema.ts';
 import { isObject } from '../../../platform/base/is-object.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
@@ -32,6 +33,7 @@ export const offerFields = {
         "The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the " +
         'offer is found, and no second record is made.',
       examples: ['HB-8841273'],
+      [noExample]: true,
     }),
   ),
   on_repeat: Type.Optional(
@@ -39,6 +41,7 @@ export const offerFields = {
       description:
         'What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
         'details again. Needs `reference`.',
+      [noExample]: true,
     }),
   ),
 };

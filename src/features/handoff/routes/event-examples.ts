@@ -19,6 +19,7 @@ export const handoffEventExamples = {
         consumer_id: 'con_o2tBsovC6m7gYpQd',
         consumer_name: 'Trip desk',
         actor: 'ana@example.com',
+        verified: false,
       },
       decided_at: '2027-03-02T16:05:13.020Z',
       reason: 'The guest wants two beds.',

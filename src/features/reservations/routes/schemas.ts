@@ -8,7 +8,7 @@ import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createdByFields } from '../../../records/created-by.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
-import { entityTag, partSchema } from '../../../records/representation.ts';
+import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Answers } from '../reservations.ts';
@@ -71,6 +71,24 @@ const orNull = (schema: Type.TSchema, description: string) =>
 
 export const reservationName = { ...fields.name.schema, examples: ['Casa Olivo: table for 4'] };
 
+const { consumer_id, consumer_name, actor } = createdByFields;
+const verified = Type.Boolean({ description: 'True: the person has signed in.', examples: [false] });
+const creator = Type.Union(
+  [
+    Type.Object(
+      {
+        consumer_id: consumer_id.schema,
+        consumer_name: orNull(consumer_name.schema, 'Its name.'),
+        actor: orNull(actor.schema, 'The person who acted at the consumer.'),
+        verified,
+      },
+      { additionalProperties: false },
+    ),
+    Type.Null(),
+  ],
+  { description: consumer_id.within?.description ?? '' },
+);
+
 export const reservationSchema = Type.Object(
   {
     id: reservationId,
@@ -117,7 +135,7 @@ export const reservationSchema = Type.Object(
       },
       { additionalProperties: false, description: 'The table.' },
     ),
-    created_by: partSchema(createdByFields),
+    created_by: creator,
     created_at: timestamp('When it was ordered.'),
     updated_at: timestamp('When the service last changed it.'),
     erased_at: Type.Optional(

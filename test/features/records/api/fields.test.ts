@@ -333,6 +333,8 @@ test('every operation on what has fields is covered', () => {
       'approveHandoff',
       'rejectHandoff',
     ],
+    // test/features/trips/api, test/features/records/api/included-member.test.ts
+    ...['handOffTrip', 'checkHandoff', 'checkTripHandoff', 'getTrip', 'listMerchants'],
     ...['getQuoteHistory', 'getBookingHistory', 'getReservationHistory', 'getHandoffHistory'],
     ...['listMembers', 'getMember', 'listQuotes', 'createQuote', 'getQuote', 'changeQuote', 'deleteQuote'],
     ...['listBookings', 'createBooking', 'getBooking', 'changeBooking', 'deleteBooking'],

@@ -27,6 +27,8 @@ const covered = new Set([
   ...['listReservations', 'getReservation', 'cancelReservation'],
   ...['listHandoffs', 'getHandoff', 'retryHandoff', 'cancelHandoff'],
   ...['getQuoteHistory', 'getBookingHistory', 'getReservationHistory', 'getHandoffHistory'],
+  // test/features/trips/api
+  ...['handOffTrip', 'checkHandoff', 'checkTripHandoff', 'getTrip', 'listMerchants'],
   // test/features/handoff/api/approvals.test.ts
   ...['approveHandoff', 'rejectHandoff'],
 ]);
