@@ -23,7 +23,7 @@ interface Document {
 const needUnfinished = ['cancelHandoff', 'retryHandoff', 'approveHandoff', 'rejectHandoff'];
 
 /** A guest has one table at a time, a consumer one webhook endpoint at an address. */
-const onceOnly = ['createReservation', 'createWebhookEndpoint'];
+const onceOnly = ['rotateOwnConsumer', 'createReservation', 'createWebhookEndpoint'];
 
 interface Caller {
   gateway: TestGateway;

@@ -73,7 +73,7 @@ describe('the console', () => {
   test('says where records are shown, without credentials', async () => {
     await gateway.request('/v1/members?limit=1');
     const facts = (await (await get('/console/settings')).json()) as Record<string, string>;
-    assert.deepEqual(Object.keys(facts), ['environment', 'version', 'record_url']);
+    assert.deepEqual(Object.keys(facts), ['environment', 'version', 'record_url', 'people']);
     assert.equal(facts['record_url'], `${gateway.org.url}/{id}`);
   });
 
