@@ -96,12 +96,12 @@ async function ask({ client, world }: Stage, request: Request): Promise<Answer |
 
 async function countCalls(stage: Stage): Promise<Ending['calls']> {
   const { database, org, hasBudget } = stage;
+  const { metered } = await org.do<{ metered: number }>('GET', 'counters');
   // What is counted is written each second.
   await stage.world.pause(2500);
   const [charged] = await database.query<{ calls: number }>(
     'select coalesce(sum(calls), 0) as calls from crm_usage',
   );
-  const { metered } = await org.do<{ metered: number }>('GET', 'counters');
   const health = hasBudget ? await ask(stage, { method: 'GET', path: '/v1/healthz', as: 'boss' }) : undefined;
   const { crm } = JSON.parse(health?.text ?? '{}') as { crm?: { quota?: { budget_used?: number } } };
   return { counted: metered, charged: Number(charged?.calls) + 0.01, budgeted: crm?.quota?.budget_used };
