@@ -54,6 +54,17 @@ export interface AcceptedHandoff {
     /** Of a rejection. */
     reason: string | null;
   } | null;
+  /** The member; null where there is none. */
+  member?: {
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+    /** E-mail address. */
+    email: string | null;
+  } | null | undefined;
   /** What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that. */
   request: {
     /** The trip it belongs to. */
@@ -1133,6 +1144,17 @@ export interface Reservation {
     /** How many guests. */
     party_size: number;
   };
+  /** The member; null where there is none. */
+  member?: {
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+    /** E-mail address. */
+    email: string | null;
+  } | null | undefined;
   /** Who made it through the API; null where it was made in another way. */
   created_by: {
     /** Id of the consumer that made the record. */
@@ -1470,6 +1492,14 @@ export interface ListHandoffsQuery {
   type?: 'quote' | 'booking' | undefined;
   /** The trip it belongs to. */
   trip_id?: string | undefined;
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
+}
+
+/** Read a queued hand-off: what can be asked for. */
+export interface GetHandoffQuery {
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** List members: what can be asked for. */
@@ -1566,6 +1596,8 @@ export interface ListReservationsQuery {
   trip_id?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** Ask whether a table is free: what can be asked for. */
@@ -1578,6 +1610,12 @@ export interface GetTableAvailabilityQuery {
   start_at: string;
   /** How many guests. */
   party_size: number;
+}
+
+/** Read a reservation: what can be asked for. */
+export interface GetReservationQuery {
+  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** Read the feed of events: what can be asked for. */

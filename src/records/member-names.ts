@@ -1,8 +1,12 @@
-import type { Call } from '../platform/base/call.ts';
+import type { TSchema } from 'typebox';
+import { type Call, isFieldVisible } from '../platform/base/call.ts';
 import { modeOf } from '../platform/base/mode.ts';
-import { shownOfMember } from './included-member.ts';
+import { shownOfMember, withMember } from './included-member.ts';
+import { member as usualMember } from './members.ts';
 import type { MemberCache, RecordCopy } from './offers.ts';
+import { quote } from './quotes-and-bookings.ts';
 import type { FieldValues, Records } from './records.ts';
+import { representationSchema } from './representation.ts';
 import type { Resource } from './resource.ts';
 
 /** Where members are read that stand beside what is no record of the CRM. */
@@ -53,4 +57,32 @@ export function viewOfMember(
   if (values === undefined) return null;
   const names = shownOfMember.filter((name) => name === 'id' || isVisible(name));
   return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
+}
+
+/** The member beside what is no record of the CRM, in answers. */
+export const memberBeside = (
+  representationSchema(withMember(quote, usualMember)) as unknown as { properties: { member: TSchema } }
+).properties.member;
+
+interface Included {
+  /** Of a caller that may see the members; undefined: nothing is shown. */
+  include: 'member' | undefined;
+  source: MemberSource;
+  call: Call;
+  /** Whether members that are neither copied nor cached are worth a call. */
+  mayCall: boolean;
+}
+
+/** What to show beside each row, by its member. Throws what the call to the CRM does. */
+export async function membersBeside<Row>(
+  rows: readonly Row[],
+  idOf: (row: Row) => string | undefined,
+  { include, source, call, mayCall }: Included,
+): Promise<(row: Row) => { member?: object | null }> {
+  if (include === undefined) return () => ({});
+  const found = await findMembers(source, rows.map(idOf), call, mayCall);
+  const visible = call.visibleFields?.('members');
+  const show = (id: string | undefined) =>
+    viewOfMember(id === undefined ? undefined : found.get(id), (field) => isFieldVisible(visible, field));
+  return (row) => ({ member: show(idOf(row)) });
 }

@@ -6,7 +6,7 @@ import type { Mode } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
-import { testWorlds } from '../../records/offers.ts';
+import { memberCache, recordCopy, testWorlds } from '../../records/offers.ts';
 import { registerHandoffCommands } from './cli.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
 import { createHandoffHistory } from './handoff-history.ts';
@@ -39,7 +39,7 @@ export const handoff = defineFeature({
   start,
   routes: (parts: HandoffParts, cursors) => [
     handoffRoute(parts),
-    ...acceptedHandoffRoutes(parts.handoffs, cursors),
+    ...acceptedHandoffRoutes(parts, cursors),
     ...approvalRoutes(parts.handoffs),
   ],
   commands: registerHandoffCommands,
@@ -76,7 +76,14 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   core.offers.add(historySources, createHandoffHistory(handoffs));
   handoffs.start();
   const { repeatWindowSeconds } = settings.handoff;
-  const parts: HandoffParts = { records, resources, handoffs, idOfItem, repeatWindowSeconds };
+  const memberSource = {
+    records,
+    member: resources.member,
+    // The features after this one offer them.
+    cache: () => offers.find(memberCache),
+    copy: () => offers.find(recordCopy),
+  };
+  const parts: HandoffParts = { records, resources, handoffs, memberSource, idOfItem, repeatWindowSeconds };
   offers.make(handoffParts, parts);
   return {
     routes: parts,

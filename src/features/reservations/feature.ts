@@ -2,7 +2,7 @@ import { historySources, historySubjects } from '../../api/history.ts';
 import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { describeAddress } from '../../platform/simulators/simulator.ts';
-import { requireFreeBooking, testWorlds } from '../../records/offers.ts';
+import { memberCache, recordCopy, requireFreeBooking, testWorlds } from '../../records/offers.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
 import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
@@ -74,6 +74,13 @@ function start(core: ReservationsCore): Started<ReservationParts> {
       reservations: made,
       records,
       resources: core.resources,
+      memberSource: {
+        records,
+        member: core.resources.member,
+        // The features after this one offer them.
+        cache: () => core.offers.find(memberCache),
+        copy: () => core.offers.find(recordCopy),
+      },
       timeZones: readTimeZones(dining),
     },
     health: healthOf(connectors),

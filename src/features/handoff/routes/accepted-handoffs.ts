@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
 import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
@@ -9,6 +10,7 @@ import { isRecordVisible } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
 import { escapeDirections } from '../../../platform/base/visible-text.ts';
+import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
@@ -17,6 +19,7 @@ import { handoffEventExamples } from './event-examples.ts';
 import {
   acceptance,
   externalId,
+  type HandoffView,
   handoffEventSchema,
   handoffSchema,
   handoffStatus,
@@ -24,6 +27,11 @@ import {
   viewOfHandoff,
   withoutHiddenFields,
 } from './schemas.ts';
+
+interface AcceptedParts {
+  handoffs: Handoffs;
+  memberSource: MemberSource;
+}
 
 const all = { path: '/v1/handoffs', tag: 'Hand-off', idempotencyKey: 'ignored' } as const;
 export const one = { ...all, path: `${all.path}/:externalId` } as const;
@@ -57,8 +65,9 @@ export function byType(
 }
 
 /** The operations on hand-offs that were answered 202, in the order of the documentation. */
-export function acceptedHandoffRoutes(handoffs: Handoffs, cursors: CursorCodec): Route[] {
-  return [listRoute(handoffs, cursors), readRoute(handoffs), retryRoute(handoffs), cancelRoute(handoffs)];
+export function acceptedHandoffRoutes(parts: AcceptedParts, cursors: CursorCodec): Route[] {
+  const { handoffs } = parts;
+  return [listRoute(parts, cursors), readRoute(parts), retryRoute(handoffs), cancelRoute(handoffs)];
 }
 
 const query = Type.Object(
@@ -67,12 +76,13 @@ const query = Type.Object(
     status: Type.Optional(handoffStatus),
     type: Type.Optional(handoffType),
     trip_id: Type.Optional(booking.fields.trip_id.schema),
+    ...includeParameter,
   },
   { additionalProperties: false },
 );
 
 /** Lists accepted hand-offs of the types that the caller may read. */
-function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
+function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
     method: 'GET',
@@ -94,7 +104,11 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, status, type, trip_id }, consumer }) {
+    async handle({
+      query: { limit = defaultLimit, cursor, status, type, trip_id, include },
+      consumer,
+      call,
+    }) {
       const tripId = trip_id?.toLowerCase();
       const list = JSON.stringify(['handoffs', consumer?.id, status, type, tripId]);
       const readable = readableBy(consumer, type);
@@ -106,10 +120,16 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as string),
         limit: limit + 1,
       });
+      const collections = (Object.keys(readable) as HandoffType[]).map((name) => targets[name].collection);
+      if (include) requireMembers(consumer, collections);
+      const beside = await membersBeside(found, memberOf, {
+        ...{ include, source: memberSource, call },
+        mayCall: false,
+      });
       const page = pageAnswer(
         found,
         limit,
-        (handoff) => viewOfHandoffFor(consumer, handoff),
+        (handoff) => viewBeside(viewOfHandoffFor(consumer, handoff), beside(handoff)),
         ({ sequence }) => cursors.encode(sequence, list),
       );
       return shownAnswer(page);
@@ -118,7 +138,7 @@ function listRoute(handoffs: Handoffs, cursors: CursorCodec): Route {
 }
 
 /** Reads one accepted hand-off. */
-function readRoute(handoffs: Handoffs): Route {
+function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
   return defineRoute({
     ...one,
     method: 'GET',
@@ -133,12 +153,19 @@ function readRoute(handoffs: Handoffs): Route {
         'See how far a stored hand-off is, who decided on it, and, while it is waiting for approval, everything that would be ' +
         'written. Costs no CRM call.',
     },
-    request: { params },
+    request: { params, query: Type.Object(includeParameter, { additionalProperties: false }) },
     answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
     problems: ['not_found', 'store_unavailable'],
     events: { resource: 'handoff', data: handoffEventSchema, examples: handoffEventExamples },
-    handle: async ({ params: { externalId: id }, consumer }) =>
-      readAnswer(handoffs, await find(handoffs, id, consumer, 'read'), consumer),
+    async handle({ params: { externalId: id }, query: { include }, consumer, call }) {
+      const handoff = await find(handoffs, id, consumer, 'read');
+      if (include) requireMembers(consumer, [targets[handoff.type].collection]);
+      const beside = await membersBeside([handoff], memberOf, {
+        ...{ include, source: memberSource, call },
+        mayCall: false,
+      });
+      return readAnswer(handoffs, handoff, viewBeside(viewOfHandoffFor(consumer, handoff), beside(handoff)));
+    },
   });
 }
 
@@ -146,15 +173,23 @@ function readRoute(handoffs: Handoffs): Route {
 async function readAnswer(
   handoffs: Handoffs,
   handoff: StoredHandoff,
-  consumer: Consumer | undefined,
+  view: Pick<HandoffView, 'request'>,
 ): Promise<RouteAnswer> {
-  const view = viewOfHandoffFor(consumer, handoff);
   const text = JSON.stringify(view);
   if (view.request === null) return shownAnswer({ status: 200, body: text });
   const details = await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
   return shownAnswer({ status: 200, body });
+}
+
+function memberOf({ memberId }: StoredHandoff): string | undefined {
+  return memberId;
+}
+
+/** The request stays last: details may follow it. */
+function viewBeside({ request, ...view }: HandoffView, beside: object) {
+  return { ...view, ...beside, request };
 }
 
 /** An answer by which people decide. JSON means the same with and without these escapes. */

@@ -8,6 +8,7 @@ import { randomUUID } from '../../../platform/base/chance.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
 import { namesFrom, pointerTo } from '../../../records/field-values.ts';
+import type { MemberSource } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import type { Resource } from '../../../records/resource.ts';
 import {
@@ -90,6 +91,7 @@ const tool: Tool = {
 
 export interface HandoffParts extends HandoffCrm {
   handoffs: Handoffs;
+  memberSource: MemberSource;
   idOfItem: IdOfItem;
   /** For so long the same body without a key counts as a repeat; 0: never. */
   repeatWindowSeconds: number;

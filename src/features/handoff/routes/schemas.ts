@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
 import { viewOfCreator } from '../../../records/created-by.ts';
+import { memberBeside } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
@@ -107,6 +108,7 @@ export const handoffSchema = Type.Object(
       '2030-03-02T18:00:00.000Z',
     ),
     approval: orNull(approval, 'Whether another consumer has approved it; null where none has to.', null),
+    member: memberBeside,
     request: orNull(
       request,
       'What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the ' +
@@ -117,7 +119,7 @@ export const handoffSchema = Type.Object(
   { additionalProperties: false, title: 'AcceptedHandoff', description: 'A hand-off that was answered 202.' },
 );
 
-const { id: _id, request: _request, ...eventFields } = handoffSchema.properties;
+const { id: _id, request: _request, member: _member, ...eventFields } = handoffSchema.properties;
 /** What `handoffEventData` makes. */
 export const handoffEventSchema = Type.Object(eventFields);
 

@@ -1,11 +1,14 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import { crmProblems } from '../../../platform/base/problems.ts';
+import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
 import { reservationStatuses } from '../plan.ts';
 import type { Reservations } from '../reservations.ts';
-import { viewOfVisibleFields } from '../view.ts';
+import { type ReservationView, viewOfVisibleFields } from '../view.ts';
 import { defaultMinutes, readStartAt, reservationSchema, tableFields } from './schemas.ts';
 
 const { fields } = booking;
@@ -21,12 +24,22 @@ const filters = Type.Object(
     member_id: Type.Optional(fields.member_id.schema),
     trip_id: Type.Optional(fields.trip_id.schema),
     consumer_id: Type.Optional(fields.consumer_id.schema),
+    ...includeParameter,
   },
   { additionalProperties: false },
 );
 
+interface ListParts {
+  reservations: Reservations;
+  memberSource: MemberSource;
+}
+
+export function memberOf({ member_id }: ReservationView): string {
+  return member_id;
+}
+
 /** Lists reservations as they were known last: neither system is asked. */
-export function listRoute(reservations: Reservations, cursors: CursorCodec): Route {
+export function listRoute({ reservations, memberSource }: ListParts, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/reservations',
@@ -49,8 +62,9 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
       ['status', 'member_id', 'trip_id', 'consumer_id'].flatMap((name) =>
         Object.hasOwn(query as object, name) ? [name === 'consumer_id' ? 'created_by' : name] : [],
       ),
-    problems: ['invalid_cursor', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, status, member_id, trip_id, consumer_id }, call }) {
+    problems: ['invalid_cursor', 'store_unavailable', ...crmProblems],
+    async handle({ query, consumer, call }) {
+      const { limit = defaultLimit, cursor, status, member_id, trip_id, consumer_id, include } = query;
       const memberId = member_id?.toLowerCase();
       const tripId = trip_id?.toLowerCase();
       const list = listName(
@@ -63,10 +77,13 @@ export function listRoute(reservations: Reservations, cursors: CursorCodec): Rou
           : (cursors.decode(cursor, list) as { createdAt: string; id: string });
       const wanted = { status, memberId, tripId, consumerId: consumer_id, after, limit: limit + 1 };
       const found = await reservations.list(wanted, call);
+      if (include) requireMembers(consumer, ['bookings']);
+      const included = { include, source: memberSource, call };
+      const beside = await membersBeside(found.slice(0, limit), memberOf, { ...included, mayCall: true });
       return pageAnswer(
         found,
         limit,
-        (view) => viewOfVisibleFields(view, call.visibleFields?.('bookings')),
+        (view) => ({ ...viewOfVisibleFields(view, call.visibleFields?.('bookings')), ...beside(view) }),
         ({ created_at, id }) => cursors.encode({ createdAt: created_at, id }, list),
       );
     },

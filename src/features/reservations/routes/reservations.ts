@@ -3,19 +3,21 @@ import { requireMatch, tagHeader, unlessNotModified } from '../../../api/pipelin
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { patterns } from '../../../api/pipeline/formats.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type ProblemCode } from '../../../platform/base/problems.ts';
 import { detailsTooLarge, namesFrom, readDetails } from '../../../records/field-values.ts';
 import type { Resources } from '../../../records/mapping.ts';
+import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
 import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
-import { viewOfVisibleFields } from '../view.ts';
+import { type ReservationView, viewOfVisibleFields } from '../view.ts';
 import { reservationEventExamples } from './event-examples.ts';
-import { availabilityRoute, listRoute } from './list.ts';
+import { availabilityRoute, listRoute, memberOf } from './list.ts';
 import { merchantsRoute } from './merchants.ts';
 import {
   defaultMinutes,
@@ -92,6 +94,7 @@ export interface ReservationParts {
   reservations: Reservations;
   records: Records;
   resources: Pick<Resources, 'booking'>;
+  memberSource: MemberSource;
   /** By merchant id; left out where the routes are only documented. */
   timeZones?: ReadonlyMap<string, string>;
 }
@@ -101,10 +104,10 @@ export function reservationRoutes(parts: ReservationParts, cursors: CursorCodec)
   const { reservations } = parts;
   return [
     merchantsRoute(reservations, cursors),
-    listRoute(reservations, cursors),
+    listRoute(parts, cursors),
     availabilityRoute(reservations),
     createRoute(parts),
-    readRoute(reservations),
+    readRoute(parts),
     cancelRoute(reservations),
   ];
 }
@@ -165,7 +168,7 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
 }
 
 /** Reads a reservation with the current state of table and booking. */
-function readRoute(reservations: Reservations): Route {
+function readRoute({ reservations, memberSource }: ReservationParts): Route {
   return defineRoute({
     ...one,
     method: 'GET',
@@ -182,7 +185,7 @@ function readRoute(reservations: Reservations): Route {
         'See how a reservation of a table stands, at the partner and in the CRM. Costs one CRM call.',
       isOpenWorld: true,
     },
-    request: { params: idParams },
+    request: { params: idParams, query: Type.Object(includeParameter, { additionalProperties: false }) },
     answers: {
       200: { description: 'The reservation.', schema: reservationSchema, headers: tagHeader },
       304: {
@@ -190,10 +193,15 @@ function readRoute(reservations: Reservations): Route {
         headers: tagHeader,
       },
     },
-    problems: ['not_found', 'store_unavailable'],
+    problems: ['not_found', 'store_unavailable', ...crmProblems],
     events: { resource: 'reservation', examples: reservationEventExamples },
-    handle: async ({ params, headers, call }) =>
-      unlessNotModified(headers['if-none-match'], await read(reservations, params.id.toLowerCase(), call)),
+    async handle({ params, query: { include }, headers, consumer, call }) {
+      const view = await read(reservations, params.id.toLowerCase(), call);
+      if (include) requireMembers(consumer, ['bookings']);
+      const included = { include, source: memberSource, call };
+      const beside = await membersBeside([view], memberOf, { ...included, mayCall: true });
+      return unlessNotModified(headers['if-none-match'], shownAs(view, call, beside(view)));
+    },
   });
 }
 
@@ -226,16 +234,21 @@ function cancelRoute(reservations: Reservations): Route {
       const id = params.id.toLowerCase();
       // An earlier run under this claim may have changed it already.
       if (expected !== undefined && !claim.continued)
-        requireMatch(expected, (await read(reservations, id, call)).headers.etag);
+        requireMatch(expected, shownAs(await read(reservations, id, call), call).headers.etag);
       return reservations.cancel(id, claim, call);
     },
   });
 }
 
-async function read(reservations: Reservations, id: string, call: Call) {
+function shownAs(view: ReservationView, call: Call, beside: object = {}) {
+  const shown = viewOfVisibleFields(view, call.visibleFields?.(booking.collection));
+  return viewAnswer(200, { ...shown, ...beside });
+}
+
+async function read(reservations: Reservations, id: string, call: Call): Promise<ReservationView> {
   const view = await reservations.read(id, call);
   if (!view) throw new Problem('not_found', 'There is no reservation with this id.');
-  return viewAnswer(200, viewOfVisibleFields(view, call.visibleFields?.(booking.collection)));
+  return view;
 }
 
 /** The order as the mapping takes values from it, with whatever the partner may add; the body is not checked yet. */

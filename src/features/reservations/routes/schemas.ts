@@ -7,6 +7,7 @@ import type { Call } from '../../../platform/base/call.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createdByFields } from '../../../records/created-by.ts';
+import { memberBeside } from '../../../records/member-names.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';
 import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
@@ -135,6 +136,7 @@ export const reservationSchema = Type.Object(
       },
       { additionalProperties: false, description: 'The table.' },
     ),
+    member: memberBeside,
     created_by: creator,
     created_at: timestamp('When it was ordered.'),
     updated_at: timestamp('When the service last changed it.'),
