@@ -4,9 +4,9 @@ import { makeUuid } from './uuid.ts';
 
 /** A private key as JWK (RFC 7517): RSA, EC on P-256 or Ed25519. */
 export interface PrivateKeyJwk {
-  kty: string;
-  kid?: string;
-  alg?: string;
+  kty?: string | undefined;
+  kid?: string | undefined;
+  alg?: string | undefined;
   [name: string]: unknown;
 }
 
@@ -16,10 +16,13 @@ export interface PrivateCryptoKey {
   readonly algorithm: { readonly name: string };
 }
 
+type Credential = () => string | Promise<string>;
+
 /** The pair. */
 export interface PairCredentials {
-  apiKey: string;
-  apiSecret: string;
+  /** A function is asked before each request: a pair that is rotated meanwhile takes effect at once. */
+  apiKey: string | Credential;
+  apiSecret: string | Credential;
   clientId?: undefined;
   privateKey?: undefined;
   accessToken?: undefined;
@@ -30,7 +33,7 @@ export interface KeyCredentials {
   /** Id of the consumer: `con_…`. */
   clientId: string;
   /** A JWK, or a CryptoKey, which need not be extractable. */
-  privateKey: PrivateKeyJwk | PrivateCryptoKey;
+  privateKey: PrivateKeyJwk | Pick<PrivateKeyJwk, 'kty'> | PrivateCryptoKey;
   apiKey?: undefined;
   apiSecret?: undefined;
   accessToken?: undefined;
@@ -66,13 +69,34 @@ export function createAuthorizer(
     const own = { clientId: present('clientId', clientId), privateKey: present('privateKey', privateKey) };
     return byKey(own, options.baseUrl, send);
   }
-  // fetch refuses others too, but with an error that has them in its text. It leaves out white space at both ends.
-  for (const name of ['apiKey', 'apiSecret'] as const) checkHeader(name, present(name, options[name]).trim());
-  const pair = {
-    'x-api-key': present('apiKey', options.apiKey),
-    'x-api-secret': present('apiSecret', options.apiSecret),
+  return byPair({
+    apiKey: present('apiKey', options.apiKey),
+    apiSecret: present('apiSecret', options.apiSecret),
+  });
+}
+
+/** What is known beforehand is checked at once. */
+function byPair({ apiKey, apiSecret }: Pick<PairCredentials, 'apiKey' | 'apiSecret'>): Authorizer {
+  if (typeof apiKey === 'string') checkPart('apiKey', apiKey);
+  if (typeof apiSecret === 'string') checkPart('apiSecret', apiSecret);
+  const valueOf = async (name: string, part: string | Credential) => {
+    if (typeof part === 'string') return part;
+    const value = present(name, await part());
+    checkPart(name, value);
+    return value;
   };
-  return { headers: async () => pair, renew: () => false };
+  return {
+    headers: async () => ({
+      'x-api-key': await valueOf('apiKey', apiKey),
+      'x-api-secret': await valueOf('apiSecret', apiSecret),
+    }),
+    renew: () => false,
+  };
+}
+
+/** fetch refuses others too, but with an error that has them in its text. It leaves out white space at both ends. */
+function checkPart(name: string, value: string): void {
+  checkHeader(name, value.trim());
 }
 
 function present<T>(name: string, value: T | undefined): T {
@@ -182,30 +206,31 @@ const usualAlgorithms: Record<string, string> = { EC: 'ES256', OKP: 'EdDSA', RSA
 
 async function signAssertion(
   clientId: string,
-  key: PrivateKeyJwk | PrivateCryptoKey,
+  key: KeyCredentials['privateKey'],
   issuer: string,
 ): Promise<string> {
-  const isJwk = 'kty' in key;
+  const jwk = 'algorithm' in key ? undefined : (key as PrivateKeyJwk);
+  const cryptoKey = key as PrivateCryptoKey;
   const found = algorithms.find(({ alg, parameters }) =>
-    isJwk
-      ? alg === (key.kty === 'RSA' ? (key.alg ?? 'RS256') : usualAlgorithms[key.kty])
-      : parameters.name === key.algorithm.name,
+    jwk
+      ? alg === (jwk.kty === 'RSA' ? (jwk.alg ?? 'RS256') : usualAlgorithms[jwk.kty ?? ''])
+      : parameters.name === cryptoKey.algorithm.name,
   );
   if (found === undefined) throw new TypeError('privateKey is of a kind that the service does not take');
   const { alg, parameters } = found;
   const { subtle } = globalThis.crypto;
-  const imported = isJwk
+  const imported = jwk
     ? await subtle.importKey(
         'jwk',
-        { ...key, key_ops: ['sign'], alg: undefined, use: undefined } as object,
+        { ...jwk, key_ops: ['sign'], alg: undefined, use: undefined } as object,
         parameters,
         false,
         ['sign'],
       )
-    : key;
+    : cryptoKey;
   const now = Math.floor(Date.now() / 1000);
   const times = { iat: now, exp: now + assertionSeconds, jti: makeUuid() };
-  const header = { alg, ...(isJwk && key.kid !== undefined && { kid: key.kid }) };
+  const header = { alg, ...(jwk?.kid !== undefined && { kid: jwk.kid }) };
   const text = `${encoded(header)}.${encoded({ iss: clientId, sub: clientId, aud: issuer, ...times })}`;
   const signature = await subtle.sign(parameters, imported as never, new TextEncoder().encode(text));
   return `${text}.${base64url(new Uint8Array(signature))}`;

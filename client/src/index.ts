@@ -1,8 +1,12 @@
 export {
   type CreatedHandoff,
+  type FoundHandoff,
   type HandOffOptions,
   HandoffClient,
+  type MembersApi,
   type RecordsApi,
+  type ReservationsApi,
+  type Retrieve,
   type StoredHandoff,
 } from './client.ts';
 export type {
@@ -12,10 +16,17 @@ export type {
   PrivateKeyJwk,
   TokenCredentials,
 } from './credentials.ts';
-export { JsonNumber, type JsonObject, type JsonValue } from './json.ts';
+export { JsonNumber, type JsonObject, type JsonValue, writeJson } from './json.ts';
 export type { List, Page } from './list.ts';
 export { HandoffConnectionError, HandoffProblem } from './problem.ts';
-export type { ClientOptions, ReadOptions, RecordReadOptions, WriteOptions } from './transport.ts';
+export type { Reply, WithMeta } from './reply.ts';
+export type {
+  ClientOptions,
+  IncludeOptions,
+  ReadOptions,
+  RecordReadOptions,
+  WriteOptions,
+} from './transport.ts';
 export type * from './types.ts';
 /** Its name in 0.1. */
 export type { NewHandoff as Handoff } from './types.ts';

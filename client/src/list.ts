@@ -1,4 +1,5 @@
-import { ageHeaders, type Query, type RecordReadOptions, type Transport } from './transport.ts';
+import type { Reply } from './reply.ts';
+import { type Query, type RecordReadOptions, readHeaders, type Transport } from './transport.ts';
 
 /** What a list answers: one page of it. */
 export interface Page<Item> {
@@ -11,7 +12,7 @@ export interface Page<Item> {
 /** All items of a list, page by page as they are asked for: `for await (const quote of client.quotes.list())`. */
 export interface List<Item> extends AsyncIterable<Item> {
   /** One page: the first one, or the one after `cursor`. */
-  page(): Promise<Page<Item>>;
+  page(): Reply<Page<Item>>;
 }
 
 export function listOf<Item>(
@@ -26,7 +27,7 @@ export function listOf<Item>(
       path,
       query: cursor === null ? query : { ...query, cursor },
       signal: options.signal,
-      headers: ageHeaders(options),
+      headers: readHeaders(options),
     });
   return {
     page: () => page(),

@@ -2,6 +2,7 @@ import { isLoopback } from './address.ts';
 import { type Authorizer, type Credentials, createAuthorizer } from './credentials.ts';
 import { parseJson, writeJson } from './json.ts';
 import { HandoffConnectionError, HandoffProblem } from './problem.ts';
+import { type Reply, replyOf, type WithMeta } from './reply.ts';
 import { makeUuid } from './uuid.ts';
 import { version } from './version.ts';
 
@@ -23,9 +24,14 @@ export interface CommonOptions {
   allowInsecureHttp?: boolean | undefined;
 }
 
-export interface ReadOptions {
+interface CallOptions {
   /** Ends the call, its retries and its waits. */
   signal?: AbortSignal | undefined;
+}
+
+export interface ReadOptions extends CallOptions {
+  /** An ETag: the call resolves to undefined where what is read has not changed since. */
+  ifNoneMatch?: string | undefined;
 }
 
 /** Of reads of quotes, bookings and members. */
@@ -36,7 +42,15 @@ export interface RecordReadOptions extends ReadOptions {
   staleIfErrorSeconds?: number | undefined;
 }
 
-export interface WriteOptions extends ReadOptions {
+/** Of reads that can show the member beside the record. */
+export interface IncludeOptions {
+  /** Adds `member`, with id, names and e-mail address. */
+  include?: 'member' | undefined;
+}
+
+export interface WriteOptions extends CallOptions {
+  /** An ETag: the write fails with `precondition_failed` where the record has changed since. */
+  ifMatch?: string | undefined;
   /** Of an earlier call that is to be repeated; a new UUID unless given. */
   idempotencyKey?: string | undefined;
   /** The person who acts, an adviser's e-mail for example. */
@@ -60,6 +74,8 @@ export interface Request {
   headers?: Record<string, string>;
   /** Beside 2xx, an answer of this status with JSON of the service is a result: no problem, no reason to retry. */
   resultStatus?: number;
+  /** It is not sent again: the service cannot tell a repeat. */
+  isOnce?: true;
 }
 
 type Init = Omit<RequestInit, 'headers'> & { headers: Record<string, string> };
@@ -83,16 +99,21 @@ export class Transport {
   }
 
   /** Resolves to the answer's body; rejects with a HandoffProblem or a HandoffConnectionError. */
-  async send<Answer>(request: Request): Promise<Answer> {
+  send<Answer>(request: Request): Reply<Answer> {
+    return replyOf(this.#send(request) as Promise<WithMeta<Answer>>);
+  }
+
+  async #send(request: Request): Promise<WithMeta<unknown>> {
     const signal = request.signal ?? request.write?.signal;
-    const key = request.write && (request.write.idempotencyKey ?? makeUuid());
+    const key = keyOf(request);
     const url = this.#base + request.path + queryText(request.query);
     const init = this.#init(request, key);
+    const { maxRetries = 3 } = request.isOnce ? { maxRetries: 0 } : this.#options;
     for (let retries = 0; ; retries += 1) {
       const outcome = await this.#try(url, init, signal, key, request.resultStatus);
-      if (!(outcome instanceof Error)) return outcome.body as Answer;
+      if (!(outcome instanceof Error)) return outcome;
       const wait = waitBefore(outcome, retries);
-      if (retries >= (this.#options.maxRetries ?? 3) || wait === undefined) throw outcome;
+      if (retries >= maxRetries || wait === undefined) throw outcome;
       await pause(wait, signal);
     }
   }
@@ -104,15 +125,14 @@ export class Transport {
     signal: AbortSignal | undefined,
     key: string | undefined,
     resultStatus: number | undefined,
-  ): Promise<{ body: unknown } | HandoffProblem | HandoffConnectionError> {
+  ): Promise<WithMeta<unknown> | HandoffProblem | HandoffConnectionError> {
     signal?.throwIfAborted();
     const timeout = AbortSignal.timeout(this.#options.timeoutMs ?? 30_000);
     try {
       const ended = signal ? AbortSignal.any([signal, timeout]) : timeout;
       const response = await this.#fetch(url, init, ended);
       const text = await response.text();
-      if (response.ok || (response.status === resultStatus && isJson(response)))
-        return { body: bodyOf(text) };
+      if (isResult(response, resultStatus)) return withMeta(response, text);
       return new HandoffProblem(response, text, key);
     } catch (error) {
       signal?.throwIfAborted();
@@ -157,6 +177,7 @@ export class Transport {
         ...userAgent(),
         ...(key !== undefined && { 'idempotency-key': key }),
         ...(actor !== undefined && { 'x-actor': encodeActor(actor) }),
+        ...(write?.ifMatch !== undefined && { 'if-match': write.ifMatch }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
       },
@@ -215,12 +236,26 @@ function queryText(query: Query = {}): string {
   return parameters.size > 0 ? `?${parameters}` : '';
 }
 
+function keyOf({ write }: Request): string | undefined {
+  return write && (write.idempotencyKey ?? makeUuid());
+}
+
+function isResult(response: Response, resultStatus: number | undefined): boolean {
+  const { ok, status } = response;
+  return ok || status === 304 || (status === resultStatus && isJson(response));
+}
+
 function isJson({ headers }: Response): boolean {
   return headers.get('content-type')?.startsWith('application/json') === true;
 }
 
-function bodyOf(text: string): unknown {
-  return text === '' ? undefined : parseJson(text);
+function withMeta({ headers }: Response, text: string): WithMeta<unknown> {
+  return {
+    data: text === '' ? undefined : parseJson(text),
+    etag: headers.get('etag') ?? undefined,
+    requestId: headers.get('x-request-id') ?? undefined,
+    replayed: headers.get('idempotent-replayed') === 'true',
+  };
 }
 
 /** Everything but printable ASCII, and the percent sign itself, percent-encoded. */
@@ -235,14 +270,18 @@ function userAgent(): Record<string, string> {
   return node === undefined ? {} : { 'user-agent': `handoff-client/${version} (node ${node})` };
 }
 
-/** The header that says how old an answer may be; none where that is left to the service. */
-export function ageHeaders({
+/** The headers of a read: how old its answer may be, where that is not left to the service, and what the caller has already. */
+export function readHeaders({
   maxAgeSeconds,
   staleIfErrorSeconds,
+  ifNoneMatch,
 }: RecordReadOptions): Record<string, string> {
   const directives = [
     ...(maxAgeSeconds === undefined ? [] : [`max-age=${maxAgeSeconds}`]),
     ...(staleIfErrorSeconds === undefined ? [] : [`stale-if-error=${staleIfErrorSeconds}`]),
   ];
-  return directives.length === 0 ? {} : { 'cache-control': directives.join(', ') };
+  return {
+    ...(directives.length > 0 && { 'cache-control': directives.join(', ') }),
+    ...(ifNoneMatch !== undefined && { 'if-none-match': ifNoneMatch }),
+  };
 }
