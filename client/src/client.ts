@@ -138,6 +138,11 @@ export class HandoffClient {
    * store hand-offs while the CRM is unavailable.
    */
   handOff(
+    body: NewHandoff & { reference: string },
+    options?: HandOffOptions,
+  ): Reply<CreatedHandoff | FoundHandoff | StoredHandoff>;
+  handOff(body: NewHandoff, options?: HandOffOptions): Reply<CreatedHandoff | StoredHandoff>;
+  handOff(
     body: NewHandoff,
     options: HandOffOptions = {},
   ): Reply<CreatedHandoff | FoundHandoff | StoredHandoff> {
