@@ -17,6 +17,7 @@ import { type Table, toMarkdown, writeIntoPage } from './report.ts';
 import type { Spread } from './spread.ts';
 import { startUp } from './start-up.ts';
 import { testKeys } from './test-keys.ts';
+import { trips } from './trips.ts';
 
 const parts: Record<string, Part> = {
   bulk,
@@ -31,6 +32,7 @@ const parts: Record<string, Part> = {
   budget,
   'budget-mix': budgetMix,
   'test-keys': testKeys,
+  trips,
 };
 
 const usage = `Usage: npm run bench -- [options]
