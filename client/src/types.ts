@@ -67,7 +67,7 @@ export interface AcceptedHandoff {
   } | null | undefined;
   /** What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that. */
   request: {
-    /** The trip it belongs to. */
+    /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
     trip_id: string;
     /** External ID of the member. */
     member_id: string;
@@ -207,7 +207,7 @@ export interface AuthorizationServer {
 export interface Booking {
   /** External ID of the record, made by the service. */
   id: string;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string | null;
   /** External ID of the member. */
   member_id: string | null;
@@ -246,7 +246,7 @@ export interface Booking {
 }
 
 export interface BookingChange {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
@@ -818,7 +818,7 @@ export interface MerchantPage {
 }
 
 export interface NewBooking {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -833,7 +833,7 @@ export interface NewBooking {
 export interface NewHandoff {
   /** What the result becomes in Salesforce. */
   type: 'quote' | 'booking';
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -855,7 +855,7 @@ export interface NewHandoff {
 }
 
 export interface NewQuote {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -868,7 +868,7 @@ export interface NewQuote {
 }
 
 export interface NewReservation {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -894,7 +894,7 @@ export interface NewReservation {
       family_name: string;
       /** Where the partner writes to. */
       email: string;
-      /** Telephone number: + and digits, with the country code. */
+      /** Telephone number with + and the country code. Spaces, dots, dashes and parentheses are left out. */
       phone: string;
     };
   };
@@ -1050,7 +1050,7 @@ export interface ProtectedResource {
 export interface Quote {
   /** External ID of the record, made by the service. */
   id: string;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string | null;
   /** External ID of the member. */
   member_id: string | null;
@@ -1089,7 +1089,7 @@ export interface Quote {
 }
 
 export interface QuoteChange {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
@@ -1116,7 +1116,7 @@ export interface Reservation {
   id: string;
   /** `pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look. Known values: `pending`, `confirmed`, `cancelled`, `failed`, `needs_attention`. Others may be added; treat an unknown one as such. */
   status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | (string & {});
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -1256,7 +1256,7 @@ export interface TokenRequest {
 }
 
 export interface Trip {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** Whose trip it is. Empty without members:read. */
   members: ({
@@ -1280,7 +1280,7 @@ export interface Trip {
 }
 
 export interface TripConfirmation {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** One for each item of the request, in its order. */
   items: ({
@@ -1298,7 +1298,7 @@ export interface TripConfirmation {
 }
 
 export interface TripHandoff {
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
@@ -1490,7 +1490,7 @@ export interface ListHandoffsQuery {
   status?: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | undefined;
   /** What the result becomes. */
   type?: 'quote' | 'booking' | undefined;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
@@ -1524,7 +1524,7 @@ export interface ListQuotesQuery {
   cursor?: string | undefined;
   /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
   q?: string | undefined;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
@@ -1552,7 +1552,7 @@ export interface ListBookingsQuery {
   cursor?: string | undefined;
   /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
   q?: string | undefined;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
@@ -1592,7 +1592,7 @@ export interface ListReservationsQuery {
   status?: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
-  /** The trip it belongs to. */
+  /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;

@@ -8,7 +8,7 @@ const fields = {
     example: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
   }),
   trip_id: uuid('Trip_Id__c', {
-    description: 'The trip it belongs to.',
+    description: 'The trip it belongs to: a UUID that its caller makes, once for each trip.',
     example: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
     writable: true,
     required: true,

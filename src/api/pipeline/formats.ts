@@ -15,7 +15,10 @@ export const patterns = {
     source: '\\S[\\s\\S]*\\S',
     message: 'must have at least 2 characters beside white space at its ends',
   },
-  phone: { source: '^\\+[0-9]{7,15}$', message: 'must be + and 7 to 15 digits' },
+  phone: {
+    source: '^\\+(?:[ ().-]{0,2}[0-9]){7,15}$',
+    message: 'must be + and 7 to 15 digits, between which may be spaces, dots, dashes and parentheses',
+  },
   utcSeconds: {
     source: '^[^.]{19}(\\.0{1,9})?Z$',
     message: 'must be a time in UTC with whole seconds, for example 2026-12-04T19:00:00Z',

@@ -66,8 +66,9 @@ const requestBody = Type.Object(
             }),
             phone: Type.String({
               pattern: patterns.phone.source,
-              maxLength: 16,
-              description: 'Telephone number: + and digits, with the country code.',
+              maxLength: 46,
+              description:
+                'Telephone number with + and the country code. Spaces, dots, dashes and parentheses are left out.',
               examples: ['+12025550143'],
             }),
           },
@@ -286,7 +287,7 @@ function readOrder(
         givenName: guest.given_name,
         familyName: guest.family_name,
         email: guest.email,
-        phone: guest.phone,
+        phone: guest.phone.replaceAll(/[^+\d]/g, ''),
       },
     },
   };

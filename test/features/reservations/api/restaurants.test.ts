@@ -134,6 +134,25 @@ describe('restaurants of the settings', () => {
     );
   });
 
+  test('take telephone numbers as members have them', async () => {
+    const guest = { given_name: 'Amara', family_name: 'Okafor', email: 'amara@example.com' };
+    for (const [phone, status] of [
+      ['+1 202 555 0100', 201],
+      ['+1 (202) 555-0100', 201],
+      ['+34.952.555.010', 201],
+      ['202 555 0100', 400],
+      ['+1 202 555 0100 x5', 400],
+      ['+1   2025550100', 400],
+      ['+1 202', 400],
+    ] as const) {
+      const response = await gateway.request('/v1/reservations', {
+        body: newReservation(gateway.org.memberId, { guest: { ...guest, phone } }),
+        headers: { 'idempotency-key': randomUUID() },
+      });
+      assert.equal(response.status, status, `${phone} ${await response.clone().text()}`);
+    }
+  });
+
   test('give a reservation its time zone', async () => {
     const response = await reserve(gateway);
     assert.equal(response.status, 201, await response.clone().text());
