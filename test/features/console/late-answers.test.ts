@@ -69,10 +69,13 @@ describe('answers that come late, or not at all', {
     await page.getByRole('button', { name: 'Show more' }).click();
     const old = await further();
     const shown = () => page.locator('a.name').evaluateAll((links) => links.map((one) => String(one)));
-    const [newest = ''] = await shown();
+    const before = new Set(await shown());
     await insert(10);
-    await page.getByRole('button', { name: 'Refresh' }).click();
-    await eventually(async () => assert.notEqual((await shown())[0], newest));
+    // The copy may show the new ones a little later, and among the others where all came within a second.
+    await eventually(async () => {
+      await page.getByRole('button', { name: 'Refresh' }).click();
+      assert.ok((await shown()).some((one) => !before.has(one)));
+    });
     await old.continue();
     await page.getByRole('row').nth(80).waitFor();
     assert.equal(new Set(await shown()).size, 80);

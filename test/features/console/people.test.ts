@@ -103,11 +103,13 @@ describe('people at the console', {
     await people.fill('groups=desk\nemail=ana@example.com');
     await page.getByRole('button', { name: 'Save' }).click();
     await row.getByRole('button', { name: 'Edit' }).waitFor();
-    const shown = await gateway.request(`/v1/admin/consumers/${desk.id}`, { as: gateway.admin });
-    assert.deepEqual(((await shown.json()) as { people: object }).people, [
-      { claim: 'groups', value: 'desk' },
-      { claim: 'email', value: 'ana@example.com' },
-    ]);
+    await eventually(async () => {
+      const shown = await gateway.request(`/v1/admin/consumers/${desk.id}`, { as: gateway.admin });
+      assert.deepEqual(((await shown.json()) as { people: object }).people, [
+        { claim: 'groups', value: 'desk' },
+        { claim: 'email', value: 'ana@example.com' },
+      ]);
+    });
     await opened.close();
   });
 
