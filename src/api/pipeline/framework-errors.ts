@@ -109,32 +109,74 @@ const formats: Record<string, string> = {
   text: 'must be well-formed text without the NUL character',
 };
 
-function messageOf({ keyword, params, message }: FastifySchemaValidationError): string {
-  const { limit, format, type } = params as { limit?: number; format?: string; type?: string };
+/** What the checker says of a schema, each where its keyword has it. */
+interface Limits {
+  limit: number;
+  multipleOf: number;
+  format: string;
+  pattern: string;
+  property: string;
+  allowedValue: unknown;
+  /** Several with commas. */
+  type: string;
+}
+
+function messageOf({ keyword, params }: FastifySchemaValidationError): string {
+  const { limit, format, type, property, multipleOf, pattern, allowedValue } = params as unknown as Limits;
   switch (keyword) {
     case 'required':
       return 'is missing';
+    case 'dependentRequired':
+      return `is missing; ${property} needs it`;
     case 'additionalProperties':
       return 'is not known; leave it out';
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
+    case 'const':
+      return `must be ${JSON.stringify(allowedValue)}`;
     case 'minLength':
       return limit === 1 ? 'must not be empty' : `must have at least ${limit} characters`;
     case 'maxLength':
-      return `must have at most ${limit} characters`;
+      return `must have at most ${counted(limit, 'character')}`;
     case 'minProperties':
-      return `must have at least ${limit} field`;
+      return `must have at least ${counted(limit, 'field')}`;
+    case 'maxProperties':
+      return `must have at most ${counted(limit, 'field')}`;
+    case 'minItems':
+      return `must list at least ${counted(limit, 'item')}`;
+    case 'maxItems':
+      return `must list at most ${counted(limit, 'item')}`;
+    case 'uniqueItems':
+      return 'must not list the same item twice';
     case 'minimum':
       return `must be at least ${limit}`;
     case 'maximum':
       return `must be at most ${limit}`;
+    case 'exclusiveMinimum':
+      return `must be more than ${limit}`;
+    case 'exclusiveMaximum':
+      return `must be less than ${limit}`;
+    case 'multipleOf':
+      return `must be a multiple of ${multipleOf}`;
     case 'pattern':
-      return patternMessages.get(params.pattern) ?? message ?? 'is not valid';
+      return patternMessages.get(pattern) ?? `must have the form ${pattern}`;
     case 'format':
-      return formats[format ?? ''] ?? `must be a valid ${format}`;
+      return formats[format] ?? `must be a valid ${format}`;
     case 'type':
-      return `must be ${type === 'object' || type === 'integer' ? 'an' : 'a'} ${type}`;
+      return `must be ${typesIn(type)}`;
     default:
-      return message ?? 'is not valid';
+      return 'is not valid';
   }
+}
+
+function counted(limit: number, what: string): string {
+  return `${limit} ${what}${limit === 1 ? '' : 's'}`;
+}
+
+/** One type, or several with commas. */
+function typesIn(type: string): string {
+  const named = type.split(',');
+  return named
+    .map((one) => (one === 'null' ? one : `${/^[aeiou]/.test(one) ? 'an' : 'a'} ${one}`))
+    .join(' or ');
 }
