@@ -36,8 +36,8 @@ describe('GET /v1/trips/:tripId', () => {
   });
   after(() => gateway.stop());
 
-  const read = async (as = gateway.console): Promise<Trip> => {
-    const response = await gateway.request(`/v1/trips/${trip_id}`, { as });
+  const read = async (as = gateway.console, trip = trip_id): Promise<Trip> => {
+    const response = await gateway.request(`/v1/trips/${trip}`, { as });
     const text = await response.text();
     assert.equal(response.status, 200, text);
     return JSON.parse(text) as Trip;
@@ -65,8 +65,9 @@ describe('GET /v1/trips/:tripId', () => {
 
   test('shows what waits, and not what is created', async () => {
     const down = await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
-    const id = await accept(gateway, { trip_id });
-    const { handoffs } = await read();
+    const ownTrip = randomUUID();
+    const id = await accept(gateway, { trip_id: ownTrip });
+    const { handoffs } = await read(gateway.console, ownTrip);
     assert.deepEqual(
       handoffs.map(({ external_id }) => external_id),
       [id],
