@@ -123,7 +123,7 @@ export function createServer(options: ServerOptions): Server {
     },
   });
   const connections = followConnections(app.server, connectionEvent(options));
-  const answerSocketError = answerSocketErrors(connections);
+  const answerSocketError = answerSocketErrors(connections, options);
   const answerError = answerErrors(countOpenly(authenticatorsOf(options)), log, options.tokens);
   for (const name of ['consumer', 'limitRefusal', 'attempt', 'call', 'idempotencyKey', 'actor'])
     app.decorateRequest(name);
@@ -197,12 +197,12 @@ function register(
   options: ServerOptions,
   secretWrites: SecretWrites,
 ): void {
-  const { limits, ledger, log } = options;
+  const { ledger, log } = options;
   const { params, query, body } = route.request;
   const authenticators = authenticatorsOf(options);
   const { onRequest, preValidation } = authenticationSteps(route, authenticators);
   const ofBody = bodySteps(route);
-  const ofSignature = signatureSteps(route, limits, log);
+  const ofSignature = signatureSteps(route, authenticators, log);
   const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({
     method: route.method,

@@ -5,6 +5,7 @@ import { documentedRoutes } from '../../src/app/routes.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
 import { modernRequest } from '../support/mcp.ts';
+import { connectRaw } from '../support/raw-client.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 
 interface Attempt {
@@ -297,6 +298,88 @@ describe('every request counts once', () => {
     const wrong = send({ 'webhook-signature': `v1,${'A'.repeat(43)}=` });
     await assertLogged(await assertCountsFor(null, [wrong], { failed: 1, open: 2 }));
     await assertLogged(await assertCountsFor(null, [send({})], { failed: 2, open: 2 }));
+  });
+
+  test('with a signature and credentials, by the credentials, with an attempt', async () => {
+    const shop = await newConsumer([{ resource: 'members', actions: ['read'] }]);
+    const secret = await firstWebhookSecret(gateway);
+    const signed = () => ({
+      ...signedRequest(secret, memberEvent(gateway.org.memberId)),
+      path: webhookPath,
+    });
+    const ids = await assertCounts(shop, [signed(), signed()] as Row[]);
+    const wrong = { ...shop, apiSecret: 'wrong' };
+    const failed = await assertCountsFor(wrong, [signed()] as Row[], { failed: 1, open: 2 });
+    const all = new Set([...ids, ...failed]);
+    await assertLogged(all);
+    await assertAttempted(shop.id, all);
+  });
+
+  describe('without a head that is HTTP, by the limit of its address:', () => {
+    const inputs = {
+      'no HTTP': ['this is no HTTP\r\n\r\n', 400],
+      'a head that is too large': [`GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}`, 431],
+      'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
+      'two lengths': ['POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n', 400],
+    } as const;
+    let last = 100;
+    const lineOf = (id: string | undefined) =>
+      gateway.logLines.filter(({ facts }) => facts['request_id'] === id);
+
+    for (const [kind, [input, status]] of Object.entries(inputs)) {
+      test(kind, async () => {
+        last += 1;
+        const address = `127.0.0.${last}`;
+        const send = async () => {
+          const client = await connectRaw(gateway.url, address);
+          client.write(input);
+          const answer = await client.answer();
+          client.socket.destroy();
+          const lines = await eventually(() => {
+            const found = lineOf(answer?.headers['x-request-id']);
+            assert.equal(found.length, 1);
+            return found;
+          });
+          assert.partialDeepStrictEqual(lines[0], {
+            message: 'request',
+            facts: { endpoint: 'none', address, status: answer?.status },
+          });
+          return answer;
+        };
+        assert.equal((await send())?.status, status);
+        assert.equal((await send())?.status, status);
+        const beyond = await send();
+        assert.equal(beyond?.status, 429);
+        assert.ok(Number(beyond.headers['retry-after']) > 0);
+        assert.match(beyond.headers['ratelimit'] ?? '', /^"public";r=0/);
+      });
+    }
+
+    test('a connection that is opened ahead of need, and one that ends, leave nothing', async () => {
+      const before = gateway.logLines.length;
+      const client = await connectRaw(gateway.url, '127.0.0.99');
+      client.socket.end();
+      await client.closed;
+      assert.deepEqual(gateway.logLines.slice(before).filter(({ message }) => message === 'request'), []);
+    });
+  });
+
+  test('CONNECT is answered, logged and counted like any method that a path does not have', async () => {
+    const shop = await newConsumer([{ resource: 'members', actions: ['read'] }]);
+    const id = randomUUID();
+    const client = await connectRaw(gateway.url);
+    const pair = `x-api-key: ${shop.apiKey}\r\nx-api-secret: ${shop.apiSecret}`;
+    const next = 'GET /v1/healthz HTTP/1.1\r\nhost: x\r\nx-request-id: tunnelled\r\n\r\n';
+    client.write(`CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${pair}\r\n\r\n${next}`);
+    const answer = await client.answer();
+    assert.equal(answer?.status, 404);
+    assert.match(answer.headers['ratelimit'] ?? '', /r=4999;/);
+    assert.equal(answer.headers['connection'], 'close');
+    assert.equal(await client.answer(), undefined, 'what follows is nobody’s request');
+    await assertLogged(new Set([id]));
+    await assertAttempted(shop.id, new Set([id]));
+    await client.closed;
+    assert.equal((await gateway.request('/v1/healthz', { as: shop })).status, 200);
   });
 
   test('at the token endpoint by the credentials of the form, or of its header', async () => {

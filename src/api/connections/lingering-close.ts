@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { clearTimeout, setTimeout, sleep } from '../../platform/base/chance.ts';
+import { trackedResponses } from '../../platform/http/connections.ts';
 
 /** How long a connection that was ended is still read, and how much: enough for a client to see the answer. */
 const lingerMs = 5000;
@@ -61,6 +62,20 @@ export function followConnections(server: Server, event: 'connection' | 'secureC
   });
   // Unknown expectations may be ignored (RFC 9110 section 10.1.1).
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    server.emit('request', request, response);
+  });
+  // Nothing is tunnelled: it is answered as any other method. Node would close the connection without a word.
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    // Its parser is given to another connection.
+    socket.removeAllListeners('data');
+    const response = new trackedResponses.ServerResponse(request);
+    response.shouldKeepAlive = false;
+    response.assignSocket(socket);
+    response.once('finish', () => {
+      response.detachSocket(socket);
+      endSlowly(socket);
+      response.emit('close');
+    });
     server.emit('request', request, response);
   });
   return {

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { AllowanceOwner, Allowances } from '../../identity/rate-limits/allowances.ts';
 import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
@@ -6,6 +6,11 @@ import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
 import { copyOfText } from '../../platform/base/copy-of-text.ts';
 import { networkOf } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
+
+/** An answer that gets headers. */
+export interface Headed {
+  header(name: string, value: string): unknown;
+}
 
 /** Characters of a header that an address in it may keep in memory. */
 const maxHeaderKept = 255;
@@ -21,7 +26,7 @@ export interface Limits extends Pick<RateLimits, 'requests' | 'failures' | 'unau
 export function countRequest(
   { requests }: Limits,
   caller: string,
-  reply: FastifyReply,
+  reply: Headed,
   own?: number | null,
 ): Problem | undefined {
   const perMinute = own ?? requests.perMinute;
@@ -48,7 +53,7 @@ export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): 
 export function countFailure(
   { failures }: Limits,
   address: string,
-  reply: FastifyReply,
+  reply: Headed,
 ): Problem | undefined {
   return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
 }
@@ -60,9 +65,9 @@ export function isFailureWithinLimit({ failures }: Limits, address: string): boo
 
 /** Counts a request that carries nothing that could authenticate it, as `countFailure` does with its limit. */
 export function countPublic(
-  { unauthenticated }: Limits,
+  { unauthenticated }: Pick<Limits, 'unauthenticated'>,
   address: string,
-  reply: FastifyReply,
+  reply: Headed,
 ): Problem | undefined {
   const what = (most: number) => `${most} requests have come without credentials`;
   return countFrom(unauthenticated, address, reply, what);
@@ -71,7 +76,7 @@ export function countPublic(
 function countFrom(
   limit: RateLimit | undefined,
   address: string,
-  reply: FastifyReply,
+  reply: Headed,
   what: (most: number) => string,
 ): Problem | undefined {
   if (limit === undefined) return undefined;
@@ -83,7 +88,7 @@ function countFrom(
 
 /** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */
 function setHeaders(
-  reply: FastifyReply,
+  reply: Headed,
   { name, perMinute }: Pick<RateLimit, 'name' | 'perMinute'>,
   quota: RateLimitResult,
 ): void {
