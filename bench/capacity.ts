@@ -108,6 +108,11 @@ function orgRow(users: number) {
   };
 }
 
+/** Rows a second: two at most that are one attempt each, and of all others one for each minute and kind, of which there are sixty. */
+function attemptRows(requests: number): number {
+  return Math.min(requests, 2 + 60 / 60);
+}
+
 /** What requests, every tenth of them a keyed write that makes a record, leave behind; in GB. */
 function storageRow(requests: number) {
   const [aDay, recordsADay] = [requests * day, requests * 0.1 * day];
@@ -115,7 +120,7 @@ function storageRow(requests: number) {
   return {
     'requests a second': requests,
     'log, a day': gigabytes(aDay, bytes.log),
-    'attempts (90 days)': gigabytes(90 * aDay, bytes.attempt),
+    'attempts (90 days)': gigabytes(90 * attemptRows(requests) * day, bytes.attempt),
     'claims (24 h)': gigabytes(recordsADay, bytes.claim),
     'events (30 days)': gigabytes(30 * recordsADay, bytes.event),
     'known records, a year': gigabytes(365 * recordsADay, bytes.known),

@@ -175,7 +175,7 @@ export interface AuthenticationAttempt {
   person: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
-  /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. */
+  /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. Of very many requests too: then only the time, the request id and the client are of the first. */
   count: number;
   /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});

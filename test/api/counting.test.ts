@@ -320,7 +320,10 @@ describe('every request counts once', () => {
       'no HTTP': ['this is no HTTP\r\n\r\n', 400],
       'a head that is too large': [`GET / HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(20_000)}`, 431],
       'the preface of HTTP/2': ['PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 400],
-      'two lengths': ['POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n', 400],
+      'two lengths': [
+        'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n',
+        400,
+      ],
     } as const;
     let last = 100;
     const lineOf = (id: string | undefined) =>
@@ -360,7 +363,10 @@ describe('every request counts once', () => {
       const client = await connectRaw(gateway.url, '127.0.0.99');
       client.socket.end();
       await client.closed;
-      assert.deepEqual(gateway.logLines.slice(before).filter(({ message }) => message === 'request'), []);
+      assert.deepEqual(
+        gateway.logLines.slice(before).filter(({ message }) => message === 'request'),
+        [],
+      );
     });
   });
 
@@ -370,7 +376,9 @@ describe('every request counts once', () => {
     const client = await connectRaw(gateway.url);
     const pair = `x-api-key: ${shop.apiKey}\r\nx-api-secret: ${shop.apiSecret}`;
     const next = 'GET /v1/healthz HTTP/1.1\r\nhost: x\r\nx-request-id: tunnelled\r\n\r\n';
-    client.write(`CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${pair}\r\n\r\n${next}`);
+    client.write(
+      `CONNECT example.org:443 HTTP/1.1\r\nhost: x\r\nx-request-id: ${id}\r\n${pair}\r\n\r\n${next}`,
+    );
     const answer = await client.answer();
     assert.equal(answer?.status, 404);
     assert.match(answer.headers['ratelimit'] ?? '', /r=4999;/);

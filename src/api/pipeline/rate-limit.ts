@@ -50,11 +50,7 @@ export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): 
  * Counts a failed authentication. Returns the refusal once there are too many from that address. Until then no header shows
  * what is left: unauthenticated callers need not know.
  */
-export function countFailure(
-  { failures }: Limits,
-  address: string,
-  reply: Headed,
-): Problem | undefined {
+export function countFailure({ failures }: Limits, address: string, reply: Headed): Problem | undefined {
   return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
 }
 

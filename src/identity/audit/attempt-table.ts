@@ -14,7 +14,7 @@ export interface ListedAttempt extends StoredAttempt {
   count: number;
 }
 
-/** The sum of one writer for one network or consumer and minute; the attempt is the first of those counted. */
+/** The sum of one writer for one network, consumer or kind of attempts and minute; the attempt is the first of those counted. */
 export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
   /** The start of the minute, RFC 3339 UTC. */
   minute: string;
@@ -27,6 +27,7 @@ export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
 const rowOf: Record<AttemptSum['by'], RawBuilder<unknown>> = {
   network: sql`(minute, result, coalesce(address, '')) where minute is not null`,
   consumer: sql`(refused_minute, result, consumer_id) where refused_minute is not null`,
+  alike: sql`(alike_minute, coalesce(alike, '')) where alike_minute is not null`,
 };
 
 export interface AttemptQuery {
@@ -73,11 +74,11 @@ export class AttemptTable {
   }
 
   /**
-   * Sets how many attempts each of these stands for; what others have added up for the same address or consumer, minute
-   * and result goes to the same row. May be repeated like `add`, also with greater counts.
+   * Sets how many attempts each of these stands for; what others have added up for the same address, consumer or kind,
+   * minute and result goes to the same row. May be repeated like `add`, also with greater counts.
    */
   async addTotals(totals: readonly StoredTotal[]): Promise<void> {
-    for (const by of ['network', 'consumer'] as const) {
+    for (const by of ['network', 'consumer', 'alike'] as const) {
       const some = totals.filter((total) => total.by === by);
       if (some.length > 0) await this.#addTotalsBy(by, some);
     }
@@ -88,10 +89,11 @@ export class AttemptTable {
     await sql`
       insert into authentication_attempts as known
         (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status,
-          minute, address, refused_minute, counts)
+          minute, address, refused_minute, alike_minute, alike, counts)
       select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, person, status,
         case "by" when 'network' then minute end, case "by" when 'network' then name end,
-        case "by" when 'consumer' then minute end, jsonb_build_object(id, "count")
+        case "by" when 'consumer' then minute end,
+        case "by" when 'alike' then minute end, case "by" when 'alike' then name end, jsonb_build_object(id, "count")
       from json_to_recordset(${JSON.stringify(totals)}::json) as total (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
         address text, user_agent text, api_key text, person text, status smallint,

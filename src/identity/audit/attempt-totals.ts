@@ -2,8 +2,8 @@ import { wallMs } from '../../platform/base/chance.ts';
 import type { Attempt, AttemptSum } from './attempt.ts';
 import type { StoredAttempt, StoredTotal } from './attempt-table.ts';
 
-/** Sums that are held by network; beyond that, one sum for each minute and result counts all others. Some 8 MB. */
-const maxByNetwork = 10_000;
+/** Sums that are held by network or kind; beyond that, one sum for each minute and result counts all others. Some 8 MB. */
+const maxNamed = 10_000;
 /** Sums that are held at all: they accumulate only while the database is unavailable. */
 const maxTotals = 11_000;
 
@@ -13,7 +13,7 @@ interface Total extends Pick<StoredTotal, 'minute' | 'by' | 'name' | 'count'> {
   stored: number;
 }
 
-/** Adds up attempts by network or consumer, minute and result, in bounded memory however many addresses there are. */
+/** Adds up attempts by network, consumer or kind, minute and result, in bounded memory however many addresses there are. */
 export class AttemptTotals {
   readonly #newId: (timestamp: string) => string;
   readonly #dropped: (attempts: number) => void;
@@ -39,14 +39,15 @@ export class AttemptTotals {
     const { result } = attempt;
     const minute = minuteOf(attempt.timestamp);
     const key = { minute, result, by, name };
-    const others = { minute, result, by, name: null };
+    // Of one consumer as far as that is known: a row names one.
+    const others = { minute, result, by, name: by === 'alike' ? attempt.consumer_id : null };
     // Consumers are known and few; anybody can come from many networks.
-    const hasCapacity = by === 'consumer' || this.#totals.size < maxByNetwork;
+    const hasCapacity = by === 'consumer' || this.#totals.size < maxNamed;
     const found =
       this.#totals.get(keyOf(key)) ??
       (hasCapacity
         ? this.#begin(key, attempt)
-        : (this.#totals.get(keyOf(others)) ?? this.#begin(others, attempt)));
+        : (this.#totals.get(keyOf(others)) ?? this.#begin(others, { ...attempt, address: null })));
     found.count += 1;
   }
 
@@ -75,7 +76,6 @@ export class AttemptTotals {
   #begin(key: Key, attempt: Attempt): Total {
     const { minute, by, name } = key;
     const first = { id: this.#newId(attempt.timestamp), ...attempt };
-    if (name === null) first.address = null;
     const total = { first, minute, by, name, count: 0, stored: 0 };
     this.#totals.set(keyOf(key), total);
     if (this.#totals.size > maxTotals) this.#dropOldest();

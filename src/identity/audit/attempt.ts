@@ -40,10 +40,10 @@ export interface Attempt {
   sum?: AttemptSum | undefined;
 }
 
-/** What is added up for a minute and a result: attempts from one network, or refusals of one consumer. */
+/** What is added up for a minute and a result: attempts from one network, refusals of one consumer, or attempts that are alike. */
 export interface AttemptSum {
-  by: 'network' | 'consumer';
-  /** An address, of IPv6 the first 64 bits; the consumer's id. */
+  by: 'network' | 'consumer' | 'alike';
+  /** An address, of IPv6 the first 64 bits; the consumer's id; a hash of what they have in common. */
   name: string;
 }
 

@@ -8,6 +8,7 @@ import {
   type StoredAttempt,
   type StoredTotal,
 } from '../../../src/identity/audit/attempt-table.ts';
+import { OwnEntries } from '../../../src/identity/audit/own-entries.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { migrate } from '../../../src/platform/store/migrate.ts';
@@ -33,7 +34,7 @@ const attempt = (n: number, change: Partial<Attempt> = {}): Attempt => ({
 });
 
 /** An archive over a database that can be unavailable and answers on demand. */
-function archiveOf() {
+function archiveOf(own: Pick<OwnEntries, 'take'> = { take: () => true }) {
   const stored: StoredAttempt[] = [];
   const totals = new Map<string, StoredTotal>();
   const sizes: number[] = [];
@@ -54,6 +55,7 @@ function archiveOf() {
     },
     log,
     metrics,
+    own,
   });
   const dropped = async () => (await metrics.auditAttemptsDropped.get()).values[0]?.value;
   const setUnavailable = (value: boolean) => {
@@ -88,6 +90,35 @@ describe('the archive of attempts', () => {
     assert.deepEqual(
       lines.map(({ level }) => level),
       ['warn', 'info'],
+    );
+  });
+
+  it('adds up what is alike in all but time, request and client where it has no entry of its own', async () => {
+    const { archive, stored, totals } = archiveOf({ take: (owner) => owner !== 'con_0000000000000000' });
+    const kinds: Partial<Attempt>[] = [
+      {},
+      { status: 404 },
+      { endpoint: 'GET /v1/quotes/:id' },
+      { address: '192.0.2.2' },
+      { api_key: 'hgk_other' },
+      { person: 'ana@example.com' },
+    ];
+    for (let i = 0; i < 600; i++) archive.record(attempt(i, kinds[i % kinds.length]));
+    archive.record(attempt(60_000));
+    archive.record(attempt(0, { consumer_id: 'con_1111111111111111' }));
+    await archive.stop();
+    const shown = (one: Attempt) => [one.status, one.endpoint, one.address, one.api_key, one.person];
+    const sums = [...totals.values()];
+    assert.deepEqual(
+      sums.sort((a, b) => (a.id < b.id ? -1 : 1)).map((sum) => [...shown(sum), sum.minute, sum.count]),
+      [
+        ...kinds.map((kind) => [...shown(attempt(0, kind)), '2027-03-01T08:00:00.000Z', 100]),
+        [...shown(attempt(0)), '2027-03-01T08:01:00.000Z', 1],
+      ],
+    );
+    assert.deepEqual(
+      stored.map(({ consumer_id }) => consumer_id),
+      ['con_1111111111111111'],
     );
   });
 
@@ -156,6 +187,19 @@ describe('the archive of attempts', () => {
     const lost = (await dropped()) ?? 0;
     assert.equal(lost, 500);
     assert.equal(lines.at(-1)?.facts['attempts'], minutes * 20 - lost);
+  });
+});
+
+describe('entries of their own', () => {
+  it('are a burst for each owner, and one of all together', () => {
+    const own = new OwnEntries();
+    const taken = (owner: string, times: number) =>
+      Array.from({ length: times }, () => own.take(owner)).filter(Boolean).length;
+    const ofOwners = ['a', 'b', 'c', 'd', 'e', 'f'].map((owner) => taken(owner, 6000));
+    // Some more each second.
+    for (const count of ofOwners.slice(0, 3)) assert.ok(count >= 5000 && count < 5100, String(count));
+    const all = ofOwners.reduce((sum, count) => sum + count, 0);
+    assert.ok(all >= 20_000 && all < 20_200, String(all));
   });
 });
 
@@ -246,6 +290,31 @@ describe('the table of attempts', { skip: !postgres && 'no PostgreSQL' }, () => 
     assert.deepEqual(
       left.map(({ request_id }) => request_id),
       ['request-3'],
+    );
+  });
+
+  it('has alike attempts of all replicas in one row, and those of one consumer that are too many kinds', async () => {
+    const table = new AttemptTable(database);
+    const minute = '2027-02-06T08:00:00.000Z';
+    const newId = createAttemptIds();
+    const total = (n: number, name: string | null, count: number): StoredTotal => ({
+      ...attempt(n, {
+        timestamp: `2027-02-06T08:00:00.00${n}Z`,
+        consumer_id: 'con_alike',
+        result: 'expired',
+      }),
+      ...{ id: newId(`2027-02-06T08:00:00.00${n}Z`), minute, by: 'alike', name, count },
+    });
+    await table.addTotals([total(1, 'one', 5), total(2, 'two', 7), total(3, null, 1)]);
+    await table.addTotals([total(4, 'one', 6), total(5, null, 2)]);
+    const listed = await table.list({ limit: 3, consumer_id: 'con_alike' });
+    assert.deepEqual(
+      listed.map(({ request_id, count }) => [request_id, count]),
+      [
+        ['request-3', 3],
+        ['request-2', 7],
+        ['request-1', 11],
+      ],
     );
   });
 });

@@ -88,7 +88,8 @@ const attempt = Type.Object(
       description:
         'How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer ' +
         'was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for ' +
-        'each minute and result, and the other fields are of the first of them.',
+        'each minute and result, and the other fields are of the first of them. Of very many requests too: then only the time, ' +
+        'the request id and the client are of the first.',
       examples: [1],
     }),
     mode,
