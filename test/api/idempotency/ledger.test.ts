@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
+import { packAnswer } from '../../../src/api/idempotency/answer-text.ts';
+import { completeForPlan } from '../../../src/api/idempotency/claims-table.ts';
 import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
 import { type Claim, createLedger, type Ledger } from '../../../src/api/idempotency/ledger.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
@@ -48,6 +50,26 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       assert.deepEqual(first, { answer: created, replayed: false });
       const repeat = await ledger.run({ ...request, externalId: randomUUID() }, neverRun);
       assert.deepEqual(repeat, { answer: created, replayed: true });
+    });
+
+    behaves('takes the answer of a plan that ended later, never over one that was given', async () => {
+      const request = newRequest();
+      const unknown = new Problem('crm_timeout', 'Nobody knows.', { outcomeUnknown: true });
+      await assert.rejects(
+        ledger.run(request, () => Promise.reject(unknown)),
+        unknown,
+      );
+      const endAs = async (body: string, externalId = request.externalId) => {
+        const packed = await packAnswer({ ...created, body });
+        await database.sql
+          .transaction()
+          .execute((transaction) => completeForPlan(transaction, { ...request, externalId }, packed));
+      };
+      await endAs('{"name":"of another record"}', randomUUID());
+      await endAs('{"name":"first"}');
+      await endAs('{"name":"second"}');
+      const repeat = await ledger.run(request, neverRun);
+      assert.deepEqual(repeat, { answer: { ...created, body: '{"name":"first"}' }, replayed: true });
     });
 
     behaves('refuses another request under the same key, finished or not', async () => {
