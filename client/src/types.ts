@@ -225,8 +225,10 @@ export interface Booking {
     consumer_id: string;
     /** Name of that consumer when it made the record. */
     consumer_name: string | null;
-    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    /** The person who acted at the consumer: who had signed in, or whom X-Actor named; null for nobody. */
     actor: string | null;
+    /** True: the person had signed in. Null where the org has no field for it. */
+    verified: boolean | null;
   } | null;
   /** When the CRM made the record. */
   created_at: string | null;
@@ -1068,8 +1070,10 @@ export interface Quote {
     consumer_id: string;
     /** Name of that consumer when it made the record. */
     consumer_name: string | null;
-    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    /** The person who acted at the consumer: who had signed in, or whom X-Actor named; null for nobody. */
     actor: string | null;
+    /** True: the person had signed in. Null where the org has no field for it. */
+    verified: boolean | null;
   } | null;
   /** When the CRM made the record. */
   created_at: string | null;
@@ -1161,7 +1165,7 @@ export interface Reservation {
     consumer_id: string;
     /** Name of that consumer when it made the record. */
     consumer_name: string | null;
-    /** The person who acted at the consumer, as X-Actor named them; null where it was not sent. */
+    /** The person who acted at the consumer: who had signed in, or whom X-Actor named; null for nobody. */
     actor: string | null;
     /** True: the person has signed in. */
     verified: boolean;

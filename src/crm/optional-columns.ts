@@ -14,23 +14,26 @@ import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts'
  *   absent fields         that a mapping says the org does not have.
  *
  * The descriptions of the objects say which these are, and so do refusals: where the CRM says that there is no such column,
- * the request is sent again without it; nothing was done. Optional columns are left out then for a minute. After that one
- * request tries them again, and the others do so once it has succeeded. Those of a misfit are named again when a description
+ * the request is sent again without it; nothing was done. Optional columns are left out then for a minute, spare ones for an hour.
+ * After that one request tries them again, and the others do so once it has succeeded. Those of a misfit are named again when a description
  * has them.
  */
 
 /** How long columns are left out before they are tried again. */
 const lackingForMs = 60_000;
+/** The same of columns that an org may well lack for good. */
+const spareForMs = 3_600_000;
 
 /** Columns that were added together: an org has all of them or counts as one that lacks them. */
 interface Part {
   name: string;
+  isSpare?: true | undefined;
   columns: readonly string[];
 }
 
 /** What of a field an org may lack: its column, or those in which its text goes on. */
-function partOf({ crm, optional, isAbsent }: Field): Part | undefined {
-  if (optional !== undefined && !isAbsent) return { name: optional, columns: [crm.path] };
+function partOf({ crm, optional, isSpare, isAbsent }: Field): Part | undefined {
+  if (optional !== undefined && !isAbsent) return { name: optional, isSpare, columns: [crm.path] };
   return crm.continuations && { name: 'continuations', columns: crm.continuations };
 }
 
@@ -151,7 +154,7 @@ export class OptionalColumns {
     const tried = [...this.#lacking].flatMap(([part, again]) =>
       now >= again && named.has(part) ? [part] : [],
     );
-    for (const part of tried) this.#lacking.set(part, now + lackingForMs);
+    for (const part of tried) this.#note(part);
     const used = without(resource, (part) => this.#lacking.has(part) && !tried.includes(part));
     return { resource: used, leftOut: droppedOf(resource, used), tried };
   }
@@ -175,7 +178,8 @@ export class OptionalColumns {
   }
 
   #note(part: string): void {
-    this.#lacking.set(part, this.#options.now() + lackingForMs);
+    const isSpare = this.#parts().some(({ name, isSpare: spare }) => name === part && spare);
+    this.#lacking.set(part, this.#options.now() + (isSpare ? spareForMs : lackingForMs));
   }
 }
 
@@ -230,7 +234,7 @@ export function columnOf({ lookupColumn, path }: Field['crm']): string {
 
 /** For a request that needs to know who made a record, in an org that has no columns for it. */
 export function lacksOwner({ crmObject }: Resource): CrmFailure {
-  const columns = Object.values(createdByFields).map(({ crm }) => crm.path);
+  const columns = Object.values(createdByFields).flatMap(({ crm, isSpare }) => (isSpare ? [] : [crm.path]));
   const lack = `${crmObject} lacks ${columns.join(', ')}, or what a mapping names in their place`;
   const advice = `In the CRM ${lack}: its operator has to deploy the package in salesforce/.`;
   return new CrmFailure('setup', advice, { advice });

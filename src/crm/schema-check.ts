@@ -29,6 +29,7 @@ const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
   text: [...texts, 'multipicklist'],
   json: ['textarea', 'string'],
   timestamp: ['datetime'],
+  boolean: ['boolean'],
 };
 /** Characters that the service itself writes. What callers write the CRM may refuse for its length. */
 const ownLengths: Readonly<Record<string, number>> = {
@@ -126,7 +127,8 @@ function checkField(one: FieldToCheck, found: DescribedField | undefined, checke
   const fault = found === undefined ? isNotThere : faultOf(one, found);
   if (fault !== undefined) {
     if (isOptional) checked.missing.add(column.toLowerCase());
-    checked.misfits.push({ name, column, problem: fault.problem, needs: isOptional ? [] : fault.needs });
+    if (found !== undefined || !field.isSpare)
+      checked.misfits.push({ name, column, problem: fault.problem, needs: isOptional ? [] : fault.needs });
   }
   if (found === undefined) return;
   if (field.indexed && !hasIndex(found)) checked.slow.push(column);

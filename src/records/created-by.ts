@@ -1,6 +1,6 @@
 import type { Call } from '../platform/base/call.ts';
 import type { FieldValues } from './records.ts';
-import { type Resource, text } from './resource.ts';
+import { boolean, type Resource, text } from './resource.ts';
 
 const name = 'created_by';
 const description = 'Who made it through the API; null where it was made in another way.';
@@ -29,18 +29,28 @@ export const createdByFields = {
     ...part,
   }),
   actor: text('Actor__c', {
-    description: 'The person who acted at the consumer, as X-Actor named them; null where it was not sent.',
+    description:
+      'The person who acted at the consumer: who had signed in, or whom X-Actor named; null for nobody.',
     example: 'marta.ruiz@example.com',
     ...part,
+  }),
+  verified: boolean('Actor_Verified__c', {
+    description: 'True: the person had signed in. Null where the org has no field for it.',
+    example: false,
+    ...part,
+    // Of a newer package than the others.
+    optional: 'verified',
+    isSpare: true,
   }),
 };
 
 /** Who makes a record, as its fields have it; nothing for the service's own work. */
 export type Creator = Pick<Call, 'consumerId' | 'consumerName' | 'actor' | 'subject'>;
 
-export function creatorValues({ consumerId, consumerName, actor }: Creator): FieldValues {
+export function creatorValues({ consumerId, consumerName, actor, subject }: Creator): FieldValues {
   if (consumerId === undefined) return {};
   return {
+    verified: String(subject !== undefined),
     consumer_id: consumerId,
     ...(consumerName !== undefined && { consumer_name: cut(consumerName) }),
     ...(actor !== undefined && { actor: cut(actor) }),

@@ -227,7 +227,7 @@ export function resourcesOf(mapping?: Mapping, ownerMatch?: OwnerRule['match']):
 function mapped<R extends Resource>(resource: R, mapping: ResourceMapping = {}, memberKey: string): R {
   const crmObject = mapping.object ?? resource.crmObject;
   const own = Object.entries(resource.fields).map(
-    ([name, field]) => [name, mappedField(field, mapping.fields?.[name], memberKey)] as const,
+    ([name, field]) => [name, mappedField(field, columnFor(name, mapping), memberKey)] as const,
   );
   const further = Object.entries(mapping.add ?? {}).map(
     ([name, one]) => [name, addedField(name, one)] as const,
@@ -258,6 +258,11 @@ function inOrder(entries: (readonly [string, Field])[]): (readonly [string, Fiel
   const isLast = ([name, field]: readonly [string, Field]) =>
     standard.includes(name) || field.within !== undefined;
   return [...entries.filter((entry) => !isLast(entry)), ...entries.filter(isLast)];
+}
+
+/** Where the actor has a column of another name, or none, the package's column for the proof of it is not there either. */
+function columnFor(name: string, { fields = {} }: Pick<ResourceMapping, 'fields'>) {
+  return name === 'verified' && fields['actor'] !== undefined ? (fields[name] ?? null) : fields[name];
 }
 
 function mappedField(field: Field, to: string | string[] | null | undefined, memberKey: string): Field {

@@ -50,7 +50,8 @@ function fieldWriter(name: string, field: Field, fit?: OrgFit): Represent {
 /** The kind of a field that a mapping adds is known later, and may change. */
 function plainWriter(name: string, field: Field): Represent {
   if (field.kind === 'json') return (values) => values[name] ?? 'null';
-  if (field.added !== undefined) return (values) => toJson(field.kind, values[name]);
+  if (field.added !== undefined || field.kind === 'boolean')
+    return (values) => toJson(field.kind, values[name]);
   return (values) => JSON.stringify(values[name] ?? null);
 }
 

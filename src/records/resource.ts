@@ -1,4 +1,4 @@
-import { type TObject, type TSchema, type TString, Type } from 'typebox';
+import { type TBoolean, type TObject, type TSchema, type TString, Type } from 'typebox';
 import { currentSchema } from '../platform/base/current-schema.ts';
 import type { TextColumns } from '../platform/base/split-text.ts';
 import { OrgFit } from './org-fit.ts';
@@ -37,6 +37,8 @@ export interface Field<S extends TSchema = TSchema> {
    * were added together, and count as lacking together.
    */
   optional?: string;
+  /** Many orgs lack the optional column for good: nobody is told to add it. */
+  isSpare?: true;
   /** Answers show it in an object of this name, with the other fields that say the same; null where the first is. */
   within?: { name: string; description: string };
   /** The org has nothing for it: it is null in answers, and never written. */
@@ -104,6 +106,7 @@ interface FieldOptions {
   filter?: boolean;
   indexed?: boolean;
   optional?: string;
+  isSpare?: true;
   within?: Field['within'];
 }
 
@@ -113,7 +116,15 @@ function field<S extends TSchema>(
   schema: S,
   options: FieldOptions,
 ): Field<S> {
-  const { writable = false, required = false, filter = false, indexed = false, optional, within } = options;
+  const {
+    writable = false,
+    required = false,
+    filter = false,
+    indexed = false,
+    optional,
+    isSpare,
+    within,
+  } = options;
   return {
     kind,
     crm,
@@ -123,6 +134,7 @@ function field<S extends TSchema>(
     filter,
     indexed,
     ...(optional !== undefined && { optional }),
+    ...(isSpare && { isSpare }),
     ...(within !== undefined && { within }),
   };
 }
@@ -200,6 +212,11 @@ export function text(column: string, options: FieldOptions & { maxLength?: numbe
     examples: [example],
   });
   return field('text', { path: column }, schema, options);
+}
+
+export function boolean(column: string, options: FieldOptions): Field<TBoolean> {
+  const { description, example } = options;
+  return field('boolean', { path: column }, Type.Boolean({ description, examples: [example] }), options);
 }
 
 interface JsonOptions extends FieldOptions {

@@ -48,6 +48,7 @@ describe('from the CRM', () => {
       consumer_id: 'con_1',
       consumer_name: null,
       actor: null,
+      verified: 'false',
       created_at: '2012-07-12T17:49:01.000Z',
       updated_at: '2012-07-12T17:49:02.000Z',
     });

@@ -54,6 +54,19 @@ describe('an org that lacks columns', () => {
     );
   });
 
+  it('says nothing of one that it may do without for good, and knows no more than the org', async () => {
+    await harness.org.configure({ missingFields: ['Quote__c.Actor_Verified__c'] });
+    const { crm } = harness.addReplica();
+    const made = await create({ ...callOf('con_1'), subject: 'marta-1' }, crm);
+    assert.deepEqual([made?.values['actor'], made?.values['verified']], ['marta@example.com', null]);
+    crm.schema.apply(await crm.schema.describe(aCall()));
+    assert.deepEqual((await crm.health.check()).lacks ?? [], []);
+    await harness.org.configure({ missingFields: [] });
+    const known = await create({ ...callOf('con_1'), subject: 'marta-1' }, harness.addReplica().crm);
+    assert.equal(known?.values['verified'], 'true');
+    assert.equal((await create(callOf('con_1'), harness.addReplica().crm))?.values['verified'], 'false');
+  });
+
   it('refuses what needs them, whatever shares the call', async () => {
     await harness.org.configure({ missingFields: columns.slice(0, 1) });
     const { crm } = harness.addReplica();

@@ -52,9 +52,11 @@ describe('a mapping file', () => {
     assert.equal(field('updated_at').crm.path, 'LastModifiedDate');
     assert.deepEqual(quote.constants?.['RecordTypeId'], { recordType: 'Travel' });
     // As the answers have them: what the org adds stands before who made the record.
-    assert.deepEqual(Object.keys(booking.fields).slice(-6), [
-      ...['paid', 'consumer_id', 'consumer_name', 'actor', 'created_at', 'updated_at'],
+    assert.deepEqual(Object.keys(booking.fields).slice(-7), [
+      ...['paid', 'consumer_id', 'consumer_name', 'actor', 'verified', 'created_at', 'updated_at'],
     ]);
+    // The column for the proof of the actor is where the one for the actor is.
+    assert.equal(booking.fields['verified']?.isAbsent, true);
   });
 
   it('leaves what it does not name as it is', () => {

@@ -6,6 +6,7 @@ export type Changes = Readonly<Record<string, object | null>>;
 const types: Partial<Record<Field['kind'], object>> = {
   uuid: { type: 'string', length: 36 },
   text: { type: 'string', length: 255 },
+  boolean: { type: 'boolean', length: 0 },
   json: { type: 'textarea', length: 131_072, filterable: false },
   timestamp: {
     type: 'datetime',

@@ -158,6 +158,10 @@ function proposeRecords(
   const writable = object.fields.filter(({ createable }) => createable);
   const texts = (least: number) =>
     writable.filter(({ type, length, unique }) => type === 'string' && length >= least && !unique);
+  const verified = first(
+    writable.filter(({ type }) => type === 'boolean'),
+    [/(actor|person)_?verified/i],
+  );
   const lookups = writable.filter((field) => leadsTo(field, member));
   const lookup = first(lookups, [words.member, /./]);
   const details = detailsGuess(writable.filter(isLongText));
@@ -185,6 +189,7 @@ function proposeRecords(
     ),
     consumer_name: named(first(texts(255), [/consumer_?name/i]), 'by its name'),
     actor: named(first(texts(255), [/actor/i, /(^|_)person/i]), 'by its name'),
+    ...(verified && { verified: named(verified, 'by its name') }),
   };
   const used = new Set(Object.values(fields).flatMap(({ value }) => value ?? []));
   const further = object.fields.filter(

@@ -82,7 +82,7 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
     for (const { name, path, continuations, field } of columns) {
       const first = field.isAbsent ? null : follow(row, path);
       const content = continuations === undefined ? first : joinColumns(first, row, continuations);
-      const value = content === null || content === '' ? emptyOf(field.kind) : readers[field.kind](content);
+      const value = content === null || content === '' ? emptyOf(field) : readers[field.kind](content);
       if (value === undefined) {
         metrics.crmUnreadableFields.inc({ resource: resource.name, field: name });
         if (!ownKinds.includes(field.kind)) void resource.fit.onRefused({ about: `content of ${name}` });
@@ -157,8 +157,8 @@ export function readKey(resource: Resource, row: CrmRow): string {
 }
 
 /** The CRM's boolean fields are never empty; one that is read through a formula may be. */
-function emptyOf(kind: FieldKind): string | null {
-  return kind === 'boolean' ? 'false' : null;
+function emptyOf({ kind, optional }: Field): string | null {
+  return kind === 'boolean' && optional === undefined ? 'false' : null;
 }
 
 const readText = (content: unknown) => (typeof content === 'string' ? content : undefined);

@@ -40,10 +40,11 @@ function creationOf(
   { call }: HistoryReader,
 ): FoundEntry[] {
   const fields = call.visibleFields?.(`${type}s`);
-  const { created_at, consumer_id, consumer_name = null, actor = null } = values;
+  const { created_at, consumer_id, consumer_name = null, actor = null, verified } = values;
   if (!created_at || !isFieldVisible(fields, 'created_at')) return [];
   const isKnown = consumer_id && isFieldVisible(fields, 'created_by');
-  const by = isKnown ? { consumer_id, consumer_name, actor } : null;
+  const proof = verified ? { verified: verified === 'true' } : {};
+  const by = isKnown ? { consumer_id, consumer_name, actor, ...proof } : null;
   return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
 }
 
@@ -57,7 +58,7 @@ function withoutRepeats(entries: readonly FoundEntry[]): FoundEntry[] {
   });
 }
 
-/** The CRM does not say whether an actor was proven; the request that made the record does, as long as it is kept. */
+/** Where the CRM does not say whether an actor was proven, the request that made the record does, as long as it is kept. */
 function withVerified(by: FoundEntry['by'], entries: readonly FoundEntry[]): Doer | null {
   if (by === null) return null;
   const { verified } = by;

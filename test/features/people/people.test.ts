@@ -145,7 +145,18 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     assert.equal(made.status, 201, text);
     const { external_id: id } = JSON.parse(text) as { external_id: string };
     const record = await (await browser.ask(`${gateway.url}/v1/quotes/${id}`)).json();
-    assert.equal((record as { created_by: { actor: string } }).created_by.actor, 'marta.ruiz@example.com');
+    const created_by = {
+      consumer_id: desk.id,
+      consumer_name: 'test',
+      actor: 'marta.ruiz@example.com',
+      verified: true,
+    };
+    assert.deepEqual((record as { created_by: object }).created_by, created_by);
+    const list = await (await browser.ask(`${gateway.url}/v1/quotes?consumer_id=${desk.id}`)).json();
+    const listed = (list as { data: { id: string; created_by: object }[] }).data.find((one) => one.id === id);
+    assert.deepEqual(listed?.created_by, created_by);
+    const [row] = await gateway.org.records('Quote__c', { External_Id__c: id });
+    assert.equal(row?.['Actor_Verified__c'], true);
     const history = await (await browser.ask(`${gateway.url}/v1/quotes/${id}/history`)).json();
     const { data } = history as { data: { kind: string; by: { actor: string; verified: boolean } | null }[] };
     assert.deepEqual(

@@ -76,6 +76,7 @@ for (const [collection, object] of [
         consumer_id: gateway.console.id,
         consumer_name: 'console',
         actor: null,
+        verified: false,
       });
       assert.deepEqual(rest, wanted);
       assert.equal(status, 'created');
