@@ -54,6 +54,8 @@ export interface AcceptedHandoff {
     /** Of a rejection. */
     reason: string | null;
   } | null;
+  /** Of what is to be written: another one once that is replaced. A decision can name it, so that nothing else is decided on. */
+  version: string;
   /** The member; null where there is none. */
   member?: {
     /** External ID of the member. */

@@ -16,11 +16,14 @@ interface ActionsProps {
 /** What the consumer may do with a hand-off. */
 export function Actions({ handoff, act }: ActionsProps): VNode {
   const [isAsking, ask] = useState(false);
-  const { external_id: id } = handoff;
+  const { external_id: id, version } = handoff;
+  // What is decided on is what the page shows.
+  const ifMatch = `"${version}"`;
   const { canDecide, canRetry, canCancel } = rightsOn(handoff, useSession());
-  if (isAsking && canDecide) return html`<${RejectForm} id=${id} act=${act} onClose=${() => ask(false)} />`;
+  if (isAsking && canDecide)
+    return html`<${RejectForm} id=${id} ifMatch=${ifMatch} act=${act} onClose=${() => ask(false)} />`;
   return html`<div class="buttons">
-    ${canDecide && html`<button type="button" class="primary" onClick=${single(() => void act((handoffs) => handoffs.approve(id)))}>Approve</button>`}
+    ${canDecide && html`<button type="button" class="primary" onClick=${single(() => void act((handoffs) => handoffs.approve(id, { ifMatch })))}>Approve</button>`}
     ${canDecide && html`<button type="button" class="plain" onClick=${single(() => ask(true))}>Reject</button>`}
     ${canRetry && html`<button type="button" class="plain" onClick=${single(() => void act((handoffs) => handoffs.retry(id)))}>Retry</button>`}
     ${canCancel && html`<button type="button" class="plain" onClick=${single(() => void act((handoffs) => handoffs.cancel(id)))}>Cancel</button>`}
@@ -57,19 +60,22 @@ interface Rights {
 
 interface RejectProps {
   id: string;
+  ifMatch: string;
   act: Act;
   onClose: () => void;
 }
 
 /** Asks why: the consumer that asked gets the reason. */
-function RejectForm({ id, act, onClose }: RejectProps): VNode {
+function RejectForm({ id, ifMatch, act, onClose }: RejectProps): VNode {
   const [reason, setReason] = useState('');
   const form = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => form.current?.querySelector('input')?.focus(), []);
   const reject = (event: Event) => {
     event.preventDefault();
     // What was typed stays until it has arrived.
-    void act((handoffs) => handoffs.reject(id, { reason })).then((isDone) => isDone && onClose());
+    void act((handoffs) => handoffs.reject(id, { reason }, { ifMatch })).then(
+      (isDone) => isDone && onClose(),
+    );
   };
   return html`<form class="ask" ref=${form} onSubmit=${reject}>
     <${Field} label="Reason" value=${reason} onInput=${setReason} required maxLength=${1000} />

@@ -86,7 +86,7 @@ const status: Column<AcceptedHandoff> = {
 
 function openColumns(nameAt: NameAt): Column<AcceptedHandoff>[] {
   return [
-    { title: 'Name', cell: (handoff) => html`<${Wanted} handoff=${handoff} />` },
+    { title: 'Name', cell: (handoff) => html`<${Wanted} key=${handoff.version} handoff=${handoff} />` },
     status,
     { title: 'Member', cell: (handoff) => html`<${MemberLink} handoff=${handoff} nameAt=${nameAt} />` },
     { title: 'Handed off', cell: ({ accepted_at }) => html`<${Ago} at=${accepted_at} />` },

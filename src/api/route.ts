@@ -141,6 +141,8 @@ export interface Tool {
   isOpenWorld?: true;
   /** It decides on what others have asked for: permissions with `approval` do not suffice. */
   decides?: true;
+  /** The argument that is sent as If-Match: a member of what was read, in which it stands without quotes. */
+  matches?: { name: string; description: string };
 }
 
 /** The events about what a route reads, for the documentation. */

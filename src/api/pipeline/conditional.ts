@@ -26,14 +26,19 @@ export function isConditional(header: string | undefined): boolean {
   return header !== undefined && header.trim() !== '*';
 }
 
+/** Whether If-Match names the tag, by strong comparison, or nothing certain. */
+export function isMatch(header: string | undefined, entityTag: string): boolean {
+  if (header === undefined || !isConditional(header)) return true;
+  const candidates: string[] = header.match(tag) ?? [];
+  return candidates.includes(entityTag);
+}
+
 /**
  * Checks If-Match against the record as it is now (strong comparison: a weak tag never matches, RFC 9110 section
  * 13.1.1). Throws `precondition_failed`.
  */
 export function requireMatch(header: string | undefined, entityTag: string): void {
-  if (header === undefined || !isConditional(header)) return;
-  const candidates: string[] = header.match(tag) ?? [];
-  if (candidates.includes(entityTag)) return;
+  if (isMatch(header, entityTag)) return;
   throw new Problem(
     'precondition_failed',
     'The record has changed since the state that If-Match names; read it again.',

@@ -28,6 +28,7 @@ export interface PassedRequest {
   url: string;
   /** JSON text. */
   body: string | undefined;
+  ifMatch?: string | undefined;
   /** Where the request that came has no X-Actor. */
   actor: string | undefined;
   /** Refuses it once its caller is admitted: it counts all the same. */
@@ -77,7 +78,10 @@ export function takeOverCount(request: FastifyRequest): void {
   request.limitRefusal = request.raw.outer.limitRefusal;
 }
 
-function headersFor({ raw, id }: FastifyRequest, { body, actor }: PassedRequest): IncomingHttpHeaders {
+function headersFor(
+  { raw, id }: FastifyRequest,
+  { body, actor, ifMatch }: PassedRequest,
+): IncomingHttpHeaders {
   const kept = keptHeaders.flatMap((name) =>
     raw.headers[name] === undefined ? [] : [[name, raw.headers[name]]],
   );
@@ -85,6 +89,7 @@ function headersFor({ raw, id }: FastifyRequest, { body, actor }: PassedRequest)
     ...(Object.fromEntries(kept) as IncomingHttpHeaders),
     'x-request-id': id,
     ...(actor !== undefined && { 'x-actor': actor }),
+    ...(ifMatch !== undefined && { 'if-match': ifMatch }),
     ...(body !== undefined && {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(body)),

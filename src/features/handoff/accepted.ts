@@ -130,6 +130,8 @@ export interface StoredHandoff extends Origin {
   /** The offer's own, where it has one. */
   reference: string | undefined;
   completedAt: Date | undefined;
+  /** Another one with each content; microseconds since 1970 by the database's clock. */
+  contentStamp: string;
 }
 
 /** How a try ended. */

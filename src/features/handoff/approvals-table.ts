@@ -1,12 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { AuditEvent } from '../../identity/audit/audit-event.ts';
 import { addAuditEvents } from '../../identity/audit/audit-event-table.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { interval, isOfTest, timeNow } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import type { Decider, StoredHandoff } from './accepted.ts';
 import { offerExpired } from './handoff.ts';
-import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
+import { columns, type EventOf, eventsOf, type Row, stampOf, toStored } from './rows.ts';
 
 /** Nobody answers any more after so many days. */
 const approvalDays = 7;
@@ -30,6 +31,8 @@ export interface Decision {
   by: Decider;
   /** Of a rejection. */
   reason: string | undefined;
+  /** What was seen; undefined: whatever is stored. */
+  contentStamp: string | undefined;
   /** Stored with the decision. */
   audit: AuditEvent;
 }
@@ -40,7 +43,7 @@ export interface Decision {
  */
 export function decide(
   database: Database,
-  { externalId, verdict, by, reason, audit }: Decision,
+  { externalId, verdict, by, reason, contentStamp, audit }: Decision,
   eventOf: EventOf,
 ): Promise<StoredHandoff | undefined> {
   const moves =
@@ -53,6 +56,7 @@ export function decide(
         reason = ${reason ?? null}, due_at = now(), fence = fence + 1
       where external_id = ${externalId} and status = 'awaiting_approval' and details is not null
         and (consumer_id <> ${by.consumer_id} or ${isOfTest(sql`consumer_id`)}) and not ${hasEnded}
+        and coalesce(${contentStamp ?? null}::bigint = ${stampOf}, true)
       returning ${columns}`.execute(transaction);
     const [decided] = rows.map(toStored);
     if (decided === undefined) return undefined;
@@ -60,6 +64,18 @@ export function decide(
     await addEvents(transaction, eventsOf([decided], eventOf));
     return decided;
   });
+}
+
+/** Somebody decides on content that is not there any more. */
+export function contentReplaced(): Problem {
+  const detail = 'What is to be written was replaced since you have read it. Read the hand-off again.';
+  return new Problem('precondition_failed', detail);
+}
+
+export function whyUndecidable(handoff: StoredHandoff | undefined, verdict: Decision['verdict']): string {
+  if (handoff?.approval === undefined) return 'The hand-off needs no approval.';
+  if (handoff.status === 'awaiting_approval') return 'The time for an answer is over: no record is made.';
+  return `The hand-off is ${handoff.status}, and cannot be ${verdict} any more.`;
 }
 
 /** Ends some of the hand-offs of this condition whose time is over; returns them. Throws what the database does. */

@@ -22,7 +22,7 @@ import type {
   StoredHandoff,
   TakenHandoff,
 } from './accepted.ts';
-import { type Decision, decide, endSome } from './approvals-table.ts';
+import { contentReplaced, type Decision, decide, endSome, whyUndecidable } from './approvals-table.ts';
 import { deliver, isUnknown, mayPass } from './deliver.ts';
 import {
   confirm,
@@ -84,7 +84,7 @@ export interface Handoffs {
   namesFrom(handoff: StoredHandoff): Promise<string[]>;
   /**
    * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then. Throws
-   * `conflict` where it does not wait for that any more.
+   * `conflict` where it does not wait for that any more, `precondition_failed` where it holds something else than was seen.
    */
   decide(decision: Decision): Promise<StoredHandoff>;
   /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
@@ -376,10 +376,11 @@ class AcceptedHandoffs implements Handoffs {
 
   async decide(decision: Decision): Promise<StoredHandoff> {
     const { metrics, log, database } = this.#options;
-    const { externalId, verdict, audit } = decision;
+    const { externalId, verdict, contentStamp, audit } = decision;
     const decided = await atStore(() => decide(database, decision, this.#eventOf));
     if (decided === undefined) {
       const found = await this.find(externalId);
+      if (found && contentStamp !== undefined && found.contentStamp !== contentStamp) throw contentReplaced();
       if (found?.approval?.status === verdict) return found;
       throw new Problem('conflict', whyUndecidable(found, verdict));
     }
@@ -482,12 +483,6 @@ function outcomeOf(ended: Awaited<ReturnType<typeof deliver>>, { mayExist }: Tak
 
 export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {
   return new Problem(code, detail, errors && { errors });
-}
-
-function whyUndecidable(handoff: StoredHandoff | undefined, verdict: Decision['verdict']): string {
-  if (handoff?.approval === undefined) return 'The hand-off needs no approval.';
-  if (handoff.status === 'awaiting_approval') return 'The time for an answer is over: no record is made.';
-  return `The hand-off is ${handoff.status}, and cannot be ${verdict} any more.`;
 }
 
 function queueFull(): Problem {

@@ -4,11 +4,16 @@ import type { NewEvent } from '../events/event-log.ts';
 import type { Approval, Decider, Origin, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import type { HandoffType } from './handoff.ts';
 
+/** When its content was stored, in microseconds since 1970. */
+const stamp = '(extract(epoch from h.content_at) * 1000000)::bigint';
+export const stampOf = sql.raw(stamp);
+
 /** What a `StoredHandoff` is read from, of the table `h`. */
 export const columns = sql.raw(
   `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.consumer_name, h.actor, h.actor_subject, h.request_id, h.trip_id,
    h.member_id, h.name, h.source, h.valid_until, h.approval, h.decided_by, h.decided_at, h.reason, h.native_id, h.problem,
-   h.attempts, h.accepted_at, h.completed_at, h.reference, h.on_repeat`,
+   h.attempts, h.accepted_at, h.completed_at, h.reference, h.on_repeat,
+   ${stamp}::text as content_stamp`,
 );
 
 /** What a `TakenHandoff` is read from as well. */
@@ -41,6 +46,7 @@ export interface Row extends CommonRow {
   problem: string | null;
   attempts: number;
   completed_at: Date | null;
+  content_stamp: string;
 }
 
 export interface TakenRow extends CommonRow, Held {
@@ -70,6 +76,7 @@ export function toStored(row: Row): StoredHandoff {
     acceptedAt: row.accepted_at,
     reference: row.reference ?? undefined,
     completedAt: row.completed_at ?? undefined,
+    contentStamp: row.content_stamp,
   };
 }
 

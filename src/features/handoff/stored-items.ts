@@ -91,13 +91,14 @@ function replaceContent(
   return database.sql.transaction().execute(async (transaction) => {
     const { rows } = await sql<Row & { asked: boolean }>`
       with before as (
-        select external_id, ${asksAgain} as asked from handoffs h
+        select external_id, ${asksAgain} as asked, ${isOther} as is_other from handoffs h
         where external_id = ${externalId} and status in ('accepted', 'awaiting_approval') and ${lease.isOver}
         for update
       )
       update handoffs h set name = ${result.name}, details = ${result.details},
         valid_until = ${until}, on_repeat = 'update',
         actor = ${origin.actor ?? null}, actor_subject = ${origin.subject ?? null}, request_id = ${origin.requestId}, fence = h.fence + 1, due_at = now(),
+        content_at = case when is_other then greatest(now(), h.content_at + interval '1 microsecond') else h.content_at end,
         status = case when asked then 'awaiting_approval' else h.status end,
         approval = case when asked then 'pending' else h.approval end,
         decided_by = case when asked then null else h.decided_by end,

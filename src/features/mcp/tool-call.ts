@@ -29,7 +29,7 @@ const wholeNumber = /^(?:0|[1-9]\d{0,8})$/;
 /** Whether an argument is of the call itself, where the route has none of this name. What is not right the route refuses by its name. */
 function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   if (name === detailsFrom) return showsDetails(route) && wholeNumber.test(textOf(value));
-  return ofCall.includes(name);
+  return name === route.tool.matches?.name || ofCall.includes(name);
 }
 
 /** A call of a tool. */
@@ -76,11 +76,17 @@ export function requestOf(
     url: fillPath(path, given) + (query.size === 0 ? '' : `?${query.toString()}`),
     body: request.body && pickFields(text, (name) => isOfRoute(name) && !isInQuery(name)),
     refusal: refusal ?? limitRefusal(query),
+    ifMatch: ifMatchOf(route, given),
     actor: actor === undefined ? undefined : encodeURIComponent(textOf(actor).toWellFormed()),
     key: () => keyOf(intent),
     identity,
     reword: (problem) => problemForTool(problem, { hasActor: actor !== undefined, words }),
   };
+}
+
+function ifMatchOf({ tool: { matches } }: ToolRoute, given: Record<string, unknown>): string | undefined {
+  if (matches === undefined || !Object.hasOwn(given, matches.name)) return undefined;
+  return `"${textOf(given[matches.name])}"`;
 }
 
 /** By the names of the route; `refusal` where two of them contradict each other. */
@@ -105,7 +111,9 @@ function argumentsOf(
  */
 function withFewUnknown(route: ToolRoute, given: Record<string, unknown>, text: string): Arguments {
   const { params, query, body } = route.request;
-  const known = new Set([...namesIn(params, query, body), ...otherNames(route).values(), ...ofCall]);
+  const { matches } = route.tool;
+  const names = [...namesIn(params, query, body), ...otherNames(route).values(), ...ofCall];
+  const known = new Set(matches === undefined ? names : [...names, matches.name]);
   const unknown = new Set<string>();
   eachField(text, startOfValue(text), (name) => {
     if (!known.has(name)) unknown.add(name);

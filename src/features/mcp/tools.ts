@@ -81,6 +81,8 @@ function argumentsOf(route: ToolRoute): object {
   if (limit)
     properties['limit'] = { ...limit, default: usualLimit, maximum: largestLimit, examples: [usualLimit] };
   if (showsDetails(route)) properties[detailsFrom] = detailsFromSchema;
+  const { matches } = route.tool;
+  if (matches) properties[matches.name] = { type: 'string', description: matches.description };
   if (route.method !== 'GET') Object.assign(properties, writing);
   // Either of both names will do, which a schema that every host takes can't say.
   const others = new Map([...otherNames(route)].filter(([name]) => name !== 'id'));

@@ -24,6 +24,7 @@ import {
   handoffSchema,
   handoffStatus,
   handoffType,
+  tagOf,
   viewOfHandoff,
   withoutHiddenFields,
 } from './schemas.ts';
@@ -154,7 +155,15 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
         'written. Costs no CRM call.',
     },
     request: { params, query: Type.Object(includeParameter, { additionalProperties: false }) },
-    answers: { 200: { description: 'The hand-off.', schema: handoffSchema } },
+    answers: {
+      200: {
+        description: 'The hand-off.',
+        schema: handoffSchema,
+        headers: {
+          ETag: 'Of what is to be written, for If-Match of a decision. It stays where only the status changes.',
+        },
+      },
+    },
     problems: ['not_found', 'store_unavailable'],
     events: { resource: 'handoff', data: handoffEventSchema, examples: handoffEventExamples },
     async handle({ params: { externalId: id }, query: { include }, consumer, call }) {
@@ -176,11 +185,12 @@ async function readAnswer(
   view: Pick<HandoffView, 'request'>,
 ): Promise<RouteAnswer> {
   const text = JSON.stringify(view);
-  if (view.request === null) return shownAnswer({ status: 200, body: text });
+  const headers = { etag: tagOf(handoff) };
+  if (view.request === null) return shownAnswer({ status: 200, headers, body: text });
   const details = await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
-  return shownAnswer({ status: 200, body });
+  return shownAnswer({ status: 200, headers, body });
 }
 
 function memberOf({ memberId }: StoredHandoff): string | undefined {

@@ -1,5 +1,6 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
+import { isConditional, isMatch } from '../../../api/pipeline/conditional.ts';
 import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
@@ -10,17 +11,22 @@ import { wallMs } from '../../../platform/base/chance.ts';
 import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { StoredHandoff } from '../accepted.ts';
-import type { Decision } from '../approvals-table.ts';
+import { contentReplaced, type Decision } from '../approvals-table.ts';
 import { targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } from './accepted-handoffs.ts';
-import { type HandoffView, handoffSchema, longestReason, withoutHiddenFields } from './schemas.ts';
+import { type HandoffView, handoffSchema, longestReason, tagOf, withoutHiddenFields } from './schemas.ts';
 
 const who =
   'The caller needs the permission to write on its type, without `approval`, and must be another consumer ' +
   'than the one that made the hand-off, and another person where people sign in; test consumers may decide on their own. ' +
   'The person in `X-Actor`, or who has signed in, is recorded. The same decision again has the same answer. The opposite one is a `conflict`, and so is any ' +
-  'decision after 7 days, after `valid_until`, or once the hand-off was cancelled.';
+  'decision after 7 days, after `valid_until`, or once the hand-off was cancelled. Send the ETag of what was read as If-Match: ' +
+  'without it the decision is on whatever the hand-off holds when it arrives.';
+const matches = {
+  name: 'version',
+  description: 'The `version` of the hand-off as it was read. Give it, so that nothing else is decided on.',
+};
 const problems = ['not_found', 'conflict', 'store_unavailable'] as const;
 
 /** The operations that decide on hand-offs that wait for approval. */
@@ -37,6 +43,7 @@ function approveRoute(handoffs: Handoffs): Route {
     summary: 'Approve a hand-off',
     description: `It is then delivered. ${who}`,
     permission: byType(handoffs, 'write'),
+    conditional: 'If-Match',
     tool: {
       name: 'approve_hand_off',
       description:
@@ -44,6 +51,7 @@ function approveRoute(handoffs: Handoffs): Route {
         "person who may approve it has said so, and read it with get_hand_off first. Can't be undone. Costs one CRM call.",
       isDestructive: true,
       decides: true,
+      matches,
     },
     request: { params },
     answers: {
@@ -87,6 +95,7 @@ function rejectRoute(handoffs: Handoffs): Route {
     summary: 'Reject a hand-off',
     description: `It is never delivered. ${who}`,
     permission: byType(handoffs, 'write'),
+    conditional: 'If-Match',
     tool: {
       name: 'reject_hand_off',
       description:
@@ -94,6 +103,7 @@ function rejectRoute(handoffs: Handoffs): Route {
         "Can't be undone. Costs no CRM call.",
       isDestructive: true,
       decides: true,
+      matches,
     },
     request: { params, body },
     answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },
@@ -117,12 +127,14 @@ async function decide(
   request: Request,
   reason?: string,
 ): Promise<StoredHandoff> {
-  const { consumer, call } = request;
+  const { consumer, headers, call } = request;
   const handoff = await findToDecide(handoffs, id, consumer);
   const { id: consumer_id, name: consumer_name } = consumer as Consumer;
+  if (!isMatch(headers['if-match'], tagOf(handoff))) throw contentReplaced();
+  const contentStamp = isConditional(headers['if-match']) ? handoff.contentStamp : undefined;
   const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
   const audit = auditEventOf(handoff, verdict, request);
-  return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, audit });
+  return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, contentStamp, audit });
 }
 
 /** What a repeat gets that is not decided again, as a call of a tool: what the caller may do and see now. */

@@ -4,6 +4,7 @@ import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.
 import { viewOfCreator } from '../../../records/created-by.ts';
 import { memberBeside } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
+import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
 import { problemOf } from '../handoffs.ts';
@@ -108,6 +109,12 @@ export const handoffSchema = Type.Object(
       '2030-03-02T18:00:00.000Z',
     ),
     approval: orNull(approval, 'Whether another consumer has approved it; null where none has to.', null),
+    version: Type.String({
+      maxLength: 22,
+      description:
+        'Of what is to be written: another one once that is replaced. A decision can name it, so that nothing else is decided on.',
+      examples: ['Zk3u0vQ7mXb2nR8tYw5pLs'],
+    }),
     member: memberBeside,
     request: orNull(
       request,
@@ -150,8 +157,14 @@ export function viewOfHandoff(handoff: StoredHandoff) {
     completed_at: completedAt?.toISOString() ?? null,
     valid_until: handoff.validUntil?.toISOString() ?? null,
     approval: approvalView(handoff),
+    version: tagOf(handoff).slice(1, -1),
     request: requestView(handoff),
   };
+}
+
+/** The entity tag of what is to be written. */
+export function tagOf({ externalId: id, contentStamp }: StoredHandoff): string {
+  return entityTag(`${id} ${contentStamp}`);
 }
 
 export type HandoffView = ReturnType<typeof viewOfHandoff>;
