@@ -1,5 +1,5 @@
 import { problems } from '../../platform/base/problems.ts';
-import { maxFaults } from '../pipeline/framework-errors.ts';
+import { mostErrors } from '../pipeline/framework-errors.ts';
 
 /** Schema of every error (RFC 9457). Open, since fields may be added within a version. */
 export const problemSchema = {
@@ -38,7 +38,7 @@ export const problemSchema = {
     },
     errors: {
       type: 'array',
-      maxItems: maxFaults,
+      maxItems: mostErrors,
       description: 'Where the request is at fault.',
       items: { $ref: '#/components/schemas/Fault' },
     },

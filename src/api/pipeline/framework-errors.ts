@@ -7,6 +7,8 @@ import { patterns } from './formats.ts';
 
 /** Most faults that one answer lists. */
 export const maxFaults = 20;
+/** Most faults of an answer that tells those of many items. */
+export const mostErrors = 100;
 
 /** Bytes of a request body at most. */
 export const maxBodyBytes = 1_048_576;

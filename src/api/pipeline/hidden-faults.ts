@@ -4,7 +4,11 @@ import type { Fault } from '../../platform/base/problems.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { problemAnswer } from './problem-answer.ts';
 
-const hidden = { pointer: '', message: 'it does not pass a rule about what these credentials do not see' };
+/** Stands for what the CRM says of fields that the caller does not see. */
+export const hiddenFault = {
+  pointer: '',
+  message: 'it does not pass a rule about what these credentials do not see',
+};
 
 /** The CRM's refusal for a caller that sees these fields only: what it says of others is left out. */
 export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unknown {
@@ -15,9 +19,13 @@ export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unk
     return name !== '' && isFieldVisible(visible, name);
   });
   if (shown.length === errors.length && shown.length > 0) return error;
-  const faults = [...shown, hidden];
-  const detail = faults.map(({ message }) => message).join('; ');
-  return new Problem('crm_rejected', `The CRM refused the record: ${detail}`, { ...facts, errors: faults });
+  const faults = [...shown, hiddenFault];
+  return new Problem('crm_rejected', refusalBy(faults), { ...facts, errors: faults });
+}
+
+/** Detail of a refusal that says no more than these. */
+export function refusalBy(faults: readonly Fault[]): string {
+  return `The CRM refused the record: ${faults.map(({ message }) => message).join('; ')}`;
 }
 
 /** The same for an answer, which may have been stored while the caller saw more. One that names no fields may be about any. */

@@ -31,7 +31,9 @@ export function problemAnswer(problem: Problem, requestId: string, keyed: boolea
     type: problemPath(code),
     title,
     status,
-    detail: facts.outcomeUnknown ? `${problem.message} ${outcomeAdvice(keyed)}` : problem.message,
+    detail: facts.outcomeUnknown
+      ? `${problem.message} ${outcomeAdvice(keyed, facts.externalId)}`
+      : problem.message,
     code,
     request_id: requestId,
     errors: facts.errors,
@@ -47,10 +49,11 @@ export function problemAnswer(problem: Problem, requestId: string, keyed: boolea
   return { status, headers, body: JSON.stringify(body) };
 }
 
-function outcomeAdvice(keyed: boolean): string {
-  return keyed
-    ? 'Whether the write took effect is not known; the same request with the same Idempotency-Key is safe to send again.'
-    : 'Whether the write took effect is not known; look the record up by external_id before sending the request again.';
+function outcomeAdvice(keyed: boolean, externalId: string | undefined): string {
+  if (keyed)
+    return 'Whether the write took effect is not known; the same request with the same Idempotency-Key is safe to send again.';
+  const what = externalId === undefined ? 'up what it may have made' : 'the record up by external_id';
+  return `Whether the write took effect is not known; look ${what} before sending the request again.`;
 }
 
 /** A thrown error as a problem; one that is no `Problem` becomes `internal_error` with a fixed text. */

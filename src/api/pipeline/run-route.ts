@@ -77,7 +77,7 @@ function answerOf(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
     const handle = (claim: Claim | undefined) => {
       const work = () => route.handle({ ...input, claim });
       return (route.writesSecrets ? secretWrites.run(request, work) : work()).catch((error: unknown) => {
-        throw withoutHiddenFaults(error, fieldsSeenBy(route, request, call));
+        throw withoutHiddenFaults(error, fieldsSeenBy(route, call));
       });
     };
     const admit = route.admit && (() => route.admit?.(call, input));
@@ -108,7 +108,7 @@ function answerOf(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
 
 function asSeenNow(answer: StoredAnswer, route: Route, request: FastifyRequest, call: Call): StoredAnswer {
   const shown = route.showStored?.(answer, call, request.body as never) ?? answer;
-  return withoutHiddenRefusal(shown, fieldsSeenBy(route, request, call));
+  return withoutHiddenRefusal(shown, fieldsSeenBy(route, call));
 }
 
 /** The only place where a consumer's request becomes a call, so that none is without the bounds of what it can see. */
@@ -156,10 +156,9 @@ function asReplay(answer: StoredAnswer): StoredAnswer {
   return { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } };
 }
 
-/** The fields that the caller sees of what its request is about. */
-function fieldsSeenBy({ permission }: Route, { body }: FastifyRequest, call: Call): VisibleFields {
-  const needed = 'anyOf' in permission ? permission.byBody?.(body)[0] : permission;
-  return needed && 'resource' in needed ? call.visibleFields?.(needed.resource) : undefined;
+/** The fields that the caller sees of what its request is about. Where the body decides over that, the route leaves out what is hidden. */
+function fieldsSeenBy({ permission }: Route, call: Call): VisibleFields {
+  return 'resource' in permission ? call.visibleFields?.(permission.resource) : undefined;
 }
 
 /** The request as the ledger takes it; undefined where it has no key and needs none. */

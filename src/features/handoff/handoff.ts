@@ -179,7 +179,11 @@ export function requireSameMember(known: string | null | undefined, memberId: st
 
 function needsApprovalToUpdate({ name, collection }: Resource): Problem {
   const detail = `The item has a ${name} already, and these credentials can't change ${collection} without approval. Leave on_repeat out to get the ${name} as it is.`;
-  return new Problem('approval_required', detail, { required: { resource: collection, action: 'write' } });
+  const errors = [{ pointer: '#/on_repeat', message: 'must be return, or left out' }];
+  return new Problem('approval_required', detail, {
+    errors,
+    required: { resource: collection, action: 'write' },
+  });
 }
 
 function changedMeanwhile(): Problem {

@@ -18,7 +18,7 @@ import {
   valuesOf,
 } from '../handoff/handoff.ts';
 import { type OfferBody, type OfferPlace, offerProblems, readOffer } from '../handoff/routes/body.ts';
-import { type HandoffParts, itemIdOf, withoutHiddenPointers } from '../handoff/routes/handoff.ts';
+import { type HandoffParts, itemIdOf, withoutHidden } from '../handoff/routes/handoff.ts';
 
 /** An item of a body, if it is as the schema has it, and how refusals of it are placed. */
 export interface CheckedOffer {
@@ -111,7 +111,7 @@ async function checkOffer(
   const known = request ? await knownOf(parts, request, { consumer, call }) : { problems: [], warnings: [] };
   const all = [...problems, ...further, ...known.problems];
   return {
-    problems: all.map((problem) => placed(withoutHiddenPointers(problem, resource, call) as Problem)),
+    problems: all.map((problem) => placed(withoutHidden(problem, resource, call) as Problem)),
     warnings: [...(request ? timeWarnings(request) : []), ...known.warnings].map((warning) => ({
       ...warning,
       pointer: pointerOf(placed, warning.pointer),

@@ -25,6 +25,8 @@ import {
   valuesOf,
 } from '../handoff/handoff.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
+import { withoutHidden } from '../handoff/routes/handoff.ts';
+import { placed, togetherOf } from './refusals.ts';
 
 /** A result of the trip, and the External ID of its record. */
 export interface TripItem {
@@ -73,16 +75,13 @@ export async function handOffTogether(
   items: readonly TripItem[],
   request: TripRequest,
 ): Promise<ItemAnswer[]> {
-  const waiting = await Promise.all(
-    items.map((item, index) =>
-      waitingAnswer(parts, item, request.call).catch((error: unknown) => {
-        throw placed(error, index);
-      }),
-    ),
-  );
+  const { call } = request;
+  const placedAt: PlacedAt = (error, item) =>
+    refusalOfItem(parts, error, { item, index: items.indexOf(item), call });
+  const waiting = await ofEach(items, (item) => waitingAnswer(parts, item, call), placedAt);
   const open = items.filter((_, index) => waiting[index] === undefined);
   const since = request.claim?.since ?? wallMs();
-  const written = await writeOpen(parts, { items, open, since }, request);
+  const written = await writeOpen(parts, { open, since, placedAt }, request);
   return items.map((item, index) => waiting[index] ?? (written[open.indexOf(item)] as ItemAnswer));
 }
 
@@ -98,26 +97,26 @@ async function waitingAnswer(
 
 type Known = ReadonlyMap<TripItem, StoredRecord & Found>;
 
+type PlacedAt = (error: unknown, item: TripItem) => unknown;
+
 interface OpenItems {
-  items: readonly TripItem[];
   /** Those for which no hand-off waits. */
   open: readonly TripItem[];
   /** Milliseconds since 1970: no earlier try was made before. */
   since: number;
+  placedAt: PlacedAt;
 }
 
 async function writeOpen(
   parts: TripParts,
-  { items, open, since }: OpenItems,
+  { open, since, placedAt }: OpenItems,
   { claim, call }: TripRequest,
 ): Promise<ItemAnswer[]> {
   let known: Known = claim?.continued
     ? await lookUp(parts, open, { found: 'after loss', since }, call)
     : new Map();
   for (let round = 1; ; round++) {
-    const plan = open.map((item) =>
-      planOf(parts, item, { record: known.get(item), since, index: items.indexOf(item) }),
-    );
+    const plan = await ofEach(open, (item) => planOf(parts, item, known.get(item), since), placedAt);
     const writes = plan.flatMap(({ write }) => write ?? []);
     await claim?.confirmOwnership();
     try {
@@ -128,13 +127,21 @@ async function writeOpen(
       });
     } catch (error) {
       const found = foundAfter(error, claim);
-      const more =
-        found && round < mostRounds ? await lookUp(parts, open, { found, since }, call) : new Map();
+      const look = () => lookUp(parts, open, { found, since }, call);
+      const more = found && round < mostRounds ? await look().catch(unlessUnknown(error)) : new Map();
       // Another unique field has the value, or nothing shows that the call was carried out.
-      if (more.size <= known.size) throw refusalOf(parts, error, { items, plan });
+      if (more.size <= known.size) throw refusalOf(error, plan, placedAt);
       known = more;
     }
   }
+}
+
+/** For a look-up that fails: where the write may have been carried out, its failure says so, and counts. */
+function unlessUnknown(error: unknown): (failure: unknown) => Known {
+  return (failure) => {
+    if (error instanceof Problem && isUnknown(error)) return new Map();
+    throw failure;
+  };
 }
 
 /** What a look-up would show: that records are there already, or that a call was carried out whose answer was lost. */
@@ -154,27 +161,24 @@ interface Planned {
 function planOf(
   { resources }: TripParts,
   item: TripItem,
-  { record, since, index }: { record: (StoredRecord & Found) | undefined; since: number; index: number },
+  record: (StoredRecord & Found) | undefined,
+  since: number,
 ): Planned {
   const { request, externalId, needsApproval } = item;
   const resource = resources[request.type];
-  try {
-    if (record === undefined) {
-      requireValid(request);
-      const values = { ...valuesOf(resource, request), status: 'created' };
-      const { validUntil } = request;
-      return { item, write: { resource, externalId, values, validUntil }, status: 'created' };
-    }
-    if (request.onRepeat === undefined || isOwnMaking(record, since))
-      return { item, write: undefined, status: 'created' };
-    const values = updateOf(resource, request, { record, needsApproval });
-    if (values === undefined) return { item, write: undefined, status: 'existing' };
-    const isAsWanted = hasValues(resource, record.values, values);
-    const write = isAsWanted ? undefined : { resource, externalId, values, record };
-    return { item, write, status: 'updated' };
-  } catch (error) {
-    throw placed(explain(error, resource, externalId), index);
+  if (record === undefined) {
+    requireValid(request);
+    const values = { ...valuesOf(resource, request), status: 'created' };
+    const { validUntil } = request;
+    return { item, write: { resource, externalId, values, validUntil }, status: 'created' };
   }
+  if (request.onRepeat === undefined || isOwnMaking(record, since))
+    return { item, write: undefined, status: 'created' };
+  const values = updateOf(resource, request, { record, needsApproval });
+  if (values === undefined) return { item, write: undefined, status: 'existing' };
+  const isAsWanted = hasValues(resource, record.values, values);
+  const write = isAsWanted ? undefined : { resource, externalId, values, record };
+  return { item, write, status: 'updated' };
 }
 
 function answerOf(
@@ -203,37 +207,39 @@ async function lookUp(
   );
 }
 
-/** Refusals with their places in the body: the first one's code, and the errors of all. */
-function refusalOf(
-  { resources }: TripParts,
+/** Refusals with their places in the body; where nobody knows whether the call was carried out, what it would have made. */
+function refusalOf(error: unknown, plan: readonly Planned[], placedAt: PlacedAt): unknown {
+  const written = plan.filter(({ write }) => write !== undefined).map(({ item }) => item);
+  const problemOf = (problem: Problem, at: number) => placedAt(problem, written[at] as TripItem) as Problem;
+  if (error instanceof WritesRefused)
+    return togetherOf(error.refusals.map(({ index, problem }) => problemOf(problem, index)));
+  if (!(error instanceof Problem && isUnknown(error))) return error;
+  return togetherOf(written.map((_, at) => problemOf(error, at)));
+}
+
+/** A problem of an item with its places in the body, and without what the caller does not see. */
+export function refusalOfItem(
+  { resources }: Pick<TripParts, 'resources'>,
   error: unknown,
-  { items, plan }: { items: readonly TripItem[]; plan: readonly Planned[] },
+  { item, index, call }: { item: TripItem; index: number; call: Call },
 ): unknown {
-  if (!(error instanceof WritesRefused)) return error;
-  const written = plan.filter(({ write }) => write !== undefined);
-  const problems = error.refusals.map(({ index, problem }) => {
-    const { request, externalId } = (written[index] as Planned).item;
-    const item = items.findIndex((one) => one.externalId === externalId);
-    return placed(explain(problem, resources[request.type], externalId), item) as Problem;
-  });
-  const [first] = problems as [Problem];
-  const errors = problems.flatMap(({ facts }) => facts.errors ?? []);
-  return new Problem(first.code, first.message, { ...first.facts, ...(errors.length > 0 && { errors }) });
+  const { request, externalId } = item;
+  const resource = resources[request.type];
+  return placed(withoutHidden(explain(error, resource, externalId), resource, call), index);
 }
 
-/** A problem of an item, with pointers into the body of the trip. */
-export function placed(error: unknown, index: number): unknown {
-  if (!(error instanceof Problem)) return error;
-  const { externalId: _, ...facts } = error.facts;
-  const errors = facts.errors ?? [{ pointer: '', message: error.message }];
-  const inBody = errors.map((fault) =>
-    'pointer' in fault ? { ...fault, pointer: pointerIn(index, fault.pointer) } : fault,
+/** Does something for each item. Throws the problems of all for which it fails, as one. */
+async function ofEach<T>(
+  items: readonly TripItem[],
+  work: (item: TripItem) => T | Promise<T>,
+  placedAt: PlacedAt,
+): Promise<T[]> {
+  const settled = await Promise.allSettled(items.map(async (item) => work(item)));
+  const failed = settled.flatMap((one, at) =>
+    one.status === 'rejected' ? [placedAt(one.reason, items[at] as TripItem)] : [],
   );
-  return new Problem(error.code, error.message, { ...facts, errors: inBody });
-}
-
-/** The member is the whole trip's. */
-function pointerIn(index: number, pointer: string): string {
-  const isOfTrip = pointer === '#/member_id' || pointer === '#/trip_id';
-  return isOfTrip ? pointer : `#/items/${index}${pointer.replace(/^#/, '')}`;
+  const problems = failed.filter((error) => error instanceof Problem);
+  if (problems.length < failed.length) throw failed.find((error) => !(error instanceof Problem));
+  if (problems.length > 0) throw togetherOf(problems);
+  return settled.map((one) => (one as PromiseFulfilledResult<T>).value);
 }

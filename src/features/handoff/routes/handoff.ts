@@ -1,12 +1,13 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
+import { withoutHiddenFaults } from '../../../api/pipeline/hidden-faults.ts';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
-import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { type Call, isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
 import { randomUUID } from '../../../platform/base/chance.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
+import { crmProblems, type Fault, type ProblemCode } from '../../../platform/base/problems.ts';
 import { namesFrom, pointerTo } from '../../../records/field-values.ts';
 import type { MemberSource } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
@@ -163,7 +164,7 @@ export function handoffRoute(parts: HandoffParts): Route {
         claim,
       };
       const answer = await handoffs.handOff(request, options, call).catch((error: unknown) => {
-        throw withoutHiddenPointers(error, resources[request.type], call);
+        throw withoutHidden(error, resources[request.type], call);
       });
       if (typeof answer !== 'string') return confirmationOf(answer);
       const applied = respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
@@ -173,34 +174,39 @@ export function handoffRoute(parts: HandoffParts): Route {
 }
 
 /**
- * Shows where the mapping takes a field from only to those who see the field. Without it a refusal is about the record, of
- * which others are shown nothing.
+ * A refusal as the caller may see it: what the CRM says of hidden fields is left out, and where the mapping takes a field from is shown
+ * only to those who see the field. Without that place a refusal is about the record, of which others are shown nothing.
  */
-export function withoutHiddenPointers(error: unknown, resource: Resource, call: Call): unknown {
-  const hidden = hiddenPointers(resource, call);
-  if (!(error instanceof Problem) || error.facts.errors === undefined || hidden.length === 0) return error;
+export function withoutHidden(error: unknown, resource: Resource, call: Call): unknown {
+  const visible = call.visibleFields?.(resource.collection);
+  if (!(error instanceof Problem) || visible === undefined) return error;
+  const { errors } = error.facts;
+  const shown = errors?.map((fault) =>
+    'pointer' in fault && isHidden(resource, visible, fault.pointer) ? { ...fault, pointer: '' } : fault,
+  );
   const { code, message, facts } = error;
-  return new Problem(code, message, { ...facts, errors: withoutThese(hidden, error.facts.errors) });
+  return withoutHiddenFaults(
+    new Problem(code, message, { ...facts, ...(shown && { errors: shown }) }),
+    visible,
+  );
 }
 
 /** The same for a refusal that was stored, maybe while the caller saw more. */
 function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Call): StoredAnswer {
-  const hidden = hiddenPointers(resource, call);
-  if (answer.status < 400 || hidden.length === 0) return answer;
-  const { errors = [], ...problem } = JSON.parse(answer.body) as { errors?: Fault[] };
-  return { ...answer, body: JSON.stringify({ ...problem, errors: withoutThese(hidden, errors) }) };
+  if (answer.status < 400 || call.visibleFields?.(resource.collection) === undefined) return answer;
+  const document = JSON.parse(answer.body) as { code: ProblemCode; detail: string; errors?: Fault[] };
+  const { code, detail, errors } = document;
+  const stored = new Problem(code, detail, errors && { errors });
+  const { message, facts } = withoutHidden(stored, resource, call) as Problem;
+  const shown = { ...document, detail: message, ...(facts.errors && { errors: facts.errors }) };
+  return { ...answer, body: JSON.stringify(shown) };
 }
 
-function hiddenPointers(resource: Resource, call: Call): string[] {
-  const visible = call.visibleFields?.(resource.collection);
-  return Object.entries(resource.fields).flatMap(([name, { added }]) =>
-    added?.from !== undefined && !isFieldVisible(visible, name) ? [pointerTo(added.from)] : [],
-  );
-}
-
-function withoutThese(pointers: readonly string[], errors: readonly Fault[]): Fault[] {
-  return errors.map((fault) =>
-    'pointer' in fault && pointers.includes(fault.pointer) ? { ...fault, pointer: '' } : fault,
+/** Whether a place in the body of a hand-off is one that the mapping takes a field from that the caller does not see. */
+function isHidden(resource: Resource, visible: VisibleFields, pointer: string): boolean {
+  return Object.entries(resource.fields).some(
+    ([name, { added }]) =>
+      added?.from !== undefined && !isFieldVisible(visible, name) && pointerTo(added.from) === pointer,
   );
 }
 

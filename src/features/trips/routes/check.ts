@@ -7,7 +7,7 @@ import { targets } from '../../handoff/handoff.ts';
 import { withAllowedValues } from '../../handoff/routes/body.ts';
 import { handoffBody } from '../../handoff/routes/handoff.ts';
 import { type CheckedOffer, type CheckParts, checkOffers, isTypeOfHandoff } from '../check.ts';
-import { placed } from '../hand-off-trip.ts';
+import { placed } from '../refusals.ts';
 import { mostItems, tripBody, twiceIn } from './hand-off-trip.ts';
 import { checkAnswer } from './schemas.ts';
 

@@ -16,13 +16,15 @@ import { mayPass } from '../../handoff/deliver.ts';
 import { type HandoffRequest, type HandoffType, targets } from '../../handoff/handoff.ts';
 import { readPreferences } from '../../handoff/prefer.ts';
 import { offerFields, readOffer, tripFields, withAllowedValues } from '../../handoff/routes/body.ts';
+import { type HandoffParts, itemIdOf, mustBeApproved } from '../../handoff/routes/handoff.ts';
 import {
-  type HandoffParts,
-  itemIdOf,
-  mustBeApproved,
-  withoutHiddenPointers,
-} from '../../handoff/routes/handoff.ts';
-import { handOffTogether, type ItemAnswer, idInTrip, placed, type TripItem } from '../hand-off-trip.ts';
+  handOffTogether,
+  type ItemAnswer,
+  idInTrip,
+  refusalOfItem,
+  type TripItem,
+} from '../hand-off-trip.ts';
+import { isPassing, placed, togetherOf, withoutHiddenStored } from '../refusals.ts';
 import { tripConfirmation } from './schemas.ts';
 
 export const mostItems = 25;
@@ -52,12 +54,26 @@ const description =
   'safely. With `Prefer: respond-async`, and where an item needs approval, each item is stored as a hand-off of its own and ' +
   'answered 202.';
 
-const tripAnswers = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
+const confirmation = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
 
-const storedAnswers = {
-  schema: tripConfirmation,
-  headers: { ...tripAnswers.headers, 'Preference-Applied': 'Absent where the request did not ask for it.' },
+const answers = {
+  200: { description: 'Every item was handed off before.', ...confirmation },
+  201: { description: 'Something was made; each item says what became of it.', ...confirmation },
+  202: {
+    description: 'The items are stored, and delivered each for itself.',
+    schema: tripConfirmation,
+    headers: {
+      ...confirmation.headers,
+      'Preference-Applied': 'Absent where the request did not ask for it.',
+    },
+  },
 };
+
+const problemCodes = [
+  ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),
+  ...(['approval_required', 'store_unavailable'] as const),
+  ...crmProblems,
+];
 
 /** A trip as one hand-off: several results, all or none, or each for itself. */
 export function handOffTripRoute(parts: HandoffParts): Route {
@@ -86,17 +102,15 @@ export function handOffTripRoute(parts: HandoffParts): Route {
         'item is found again and not made twice. It makes records that others see.',
     },
     request: { body: withAllowedValues(tripBody, parts) },
-    answers: {
-      200: { description: 'Every item was handed off before.', ...tripAnswers },
-      201: { description: 'Something was made; each item says what became of it.', ...tripAnswers },
-      202: { description: 'The items are stored, and delivered each for itself.', ...storedAnswers },
-    },
-    problems: [
-      ...(['member_not_found', 'details_too_large', 'crm_rejected', 'offer_expired', 'conflict'] as const),
-      ...(['approval_required', 'store_unavailable'] as const),
-      ...crmProblems,
-    ],
+    answers,
+    problems: problemCodes,
     usedFields: ({ body }, resource) => usedBy(parts, body, resource),
+    showStored: (answer, call, { items }) =>
+      withoutHiddenStored(answer, {
+        resources: parts.resources,
+        types: items.map(({ type }) => type),
+        call,
+      }),
     prepare: (body, bodyText) => readTrip(parts, body, bodyText),
     admit: (call, { headers, body: { atomic, items }, consumer }) => {
       const isStored =
@@ -116,7 +130,8 @@ export function handOffTripRoute(parts: HandoffParts): Route {
         ? handOffEach(parts, items, each)
         : handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined }));
       const tripId = body.trip_id.toLowerCase();
-      return tripAnswer(parts, { items, outcomes, tripId, call, respondAsync: preferences.respondAsync });
+      requireAnswer(outcomes, claim);
+      return tripAnswer({ items, outcomes, tripId, call, respondAsync: preferences.respondAsync });
     },
   });
 }
@@ -149,9 +164,9 @@ async function handOffAll(
   }
 }
 
-/** Each for itself. Throws the failure of one that may pass: the others are found again by a repeat. */
+/** Each for itself. */
 async function handOffEach(
-  { handoffs }: HandoffParts,
+  parts: HandoffParts,
   items: readonly TripItem[],
   {
     claim,
@@ -165,7 +180,7 @@ async function handOffEach(
   const settled = await Promise.allSettled(
     items.map(async ({ request, externalId, needsApproval }): Promise<ItemAnswer> => {
       const itemOptions = { ...options, externalId, isContinued, needsApproval, since: claim?.since };
-      const answer = await handoffs.handOff(request, itemOptions, call);
+      const answer = await parts.handoffs.handOff(request, itemOptions, call);
       return typeof answer === 'string'
         ? { type: request.type, status: answer, external_id: externalId }
         : answer;
@@ -173,10 +188,22 @@ async function handOffEach(
   );
   return settled.map((outcome, index) => {
     if (outcome.status === 'fulfilled') return outcome.value;
-    const error = placed(outcome.reason, index);
-    if (error instanceof Problem && error.status < 500 && !error.facts.outcomeUnknown) return error;
+    const item = items[index] as TripItem;
+    const error = refusalOfItem(parts, outcome.reason, { item, index, call });
+    if (error instanceof Problem) return error;
     throw error;
   });
+}
+
+/**
+ * Throws where no item has an answer. With a key also where one of them may pass: a repeat continues it, and finds the others. Without
+ * one nothing is found again, so each has to be told.
+ */
+function requireAnswer(outcomes: readonly Outcome[], claim: Claim | undefined): void {
+  const problems = outcomes.filter((outcome) => outcome instanceof Problem);
+  const isAnswered = problems.length < outcomes.length;
+  const isOver = claim === undefined || !problems.some(isPassing);
+  if (!isAnswered || !isOver) throw togetherOf(problems, isAnswered);
 }
 
 /** What the body says, with the External IDs of the items. */
@@ -246,34 +273,20 @@ interface Answered {
   respondAsync: boolean;
 }
 
-function tripAnswer(
-  parts: HandoffParts,
-  { items, outcomes, tripId, call, respondAsync }: Answered,
-): RouteAnswer {
-  const shown = outcomes.map((outcome, index) => {
-    if (!(outcome instanceof Problem)) return outcome;
-    const { type } = (items[index] as TripItem).request;
-    const problem = withoutHiddenPointers(outcome, parts.resources[type], call) as Problem;
-    return { problem, type };
-  });
-  const refused = shown.flatMap((one) => ('problem' in one ? [one.problem] : []));
-  const [first] = refused;
-  if (first !== undefined && refused.length === items.length) throw first;
-  const answered = shown.map((one) =>
-    'problem' in one
-      ? {
-          type: one.type,
-          status: 'failed',
-          external_id: null,
-          problem: JSON.parse(problemAnswer(one.problem, call.requestId, true).body) as unknown,
-        }
-      : one,
+function tripAnswer({ items, outcomes, tripId, call, respondAsync }: Answered): RouteAnswer {
+  const answered = outcomes.map((outcome, index) =>
+    outcome instanceof Problem ? failedItem(outcome, items[index] as TripItem, call) : outcome,
   );
   const statuses = new Set(answered.map(({ status }) => status));
   const status = statusOf(statuses);
   const applied = status === 202 && respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
   const headers = { location: `/v1/trips/${tripId}`, ...applied };
   return json(status, { trip_id: tripId, items: answered }, headers);
+}
+
+function failedItem(problem: Problem, { request: { type } }: TripItem, { requestId }: Call) {
+  const { body } = problemAnswer(problem, requestId, false);
+  return { type, status: 'failed', external_id: null, problem: JSON.parse(body) as unknown };
 }
 
 function statusOf(statuses: ReadonlySet<string>): number {

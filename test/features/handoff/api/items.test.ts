@@ -165,7 +165,12 @@ describe('an item that is handed off again', () => {
       ['Hotel Mar'],
     );
     assert.equal((await send(body, {}, maker)).status, 200);
-    await assertProblem(await send(renamed(body, 'Hotel Sur'), {}, maker), 403, 'approval_required');
+    await assertProblem(
+      await send(renamed(body, 'Hotel Sur'), {}, maker),
+      403,
+      'approval_required',
+      '#/on_repeat',
+    );
   });
 
   test('that waits without approval asks for one where its content is replaced and the permission asks by now', async () => {
