@@ -10,13 +10,17 @@ RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && rm -rf node_modules/node node_modules/node-bin-* node_modules/.bin/node \
   && npm cache clean --force
 
-# The npm package that the service gives out as /client.tgz. Of the optional parts it needs the compiler.
-FROM node:24.21.0-bookworm-slim AS client
+# What is built: the npm package that the service gives out as /client.tgz, and the console's bundle. Of the optional parts
+# they need the compiler, the bundler and Preact.
+FROM node:24.21.0-bookworm-slim AS built
 WORKDIR /app
 COPY package.json package-lock.json tsconfig.json ./
 RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 COPY client client
 RUN cd client && npm pack
+COPY scripts/build-console.js scripts/build-console.js
+COPY console console
+RUN node scripts/build-console.js && rm console/dist/*.map
 
 FROM node:24.21.0-bookworm-slim
 ENV NODE_ENV=production \
@@ -28,9 +32,9 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY src src
-COPY --from=client /app/client/src client/src
-COPY --from=client /app/client/*.tgz client/
-COPY console console
+COPY --from=built /app/client/src client/src
+COPY --from=built /app/client/*.tgz client/
+COPY --from=built /app/console/dist console/dist
 # The only place that is written to; the root file system can be read only.
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/handoff
 VOLUME /var/lib/handoff

@@ -1,15 +1,15 @@
 import type { ComponentType } from 'preact';
-import { AttemptsPage } from './attempts.ts';
-import { ConsumersPage } from './consumers/consumers-page.ts';
-import { EventsPage } from './events/events-page.ts';
-import { HandOffPage } from './hand-off/hand-off-page.ts';
-import { HealthPage } from './health/health-page.ts';
-import { MyAccessPage } from './my-access.ts';
-import { RecordsPage } from './records/records-page.ts';
-import { ReservationsPage } from './reservations.ts';
+import { AttemptsPage } from './attempts.tsx';
+import { ConsumersPage } from './consumers/consumers-page.tsx';
+import { EventsPage } from './events/events-page.tsx';
+import { HandOffPage } from './hand-off/hand-off-page.tsx';
+import { HealthPage } from './health/health-page.tsx';
+import { MyAccessPage } from './my-access.tsx';
+import { RecordsPage } from './records/records-page.tsx';
+import { ReservationsPage } from './reservations.tsx';
 import { canReadRecords, type Session } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
-import { WaitingPage } from './waiting/waiting-page.ts';
+import { WaitingPage } from './waiting/waiting-page.tsx';
 
 interface ConsolePage {
   /** First part of the address after `#/`. */

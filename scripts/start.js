@@ -1,3 +1,4 @@
+import { buildConsoleIfPossible } from './build-console.js';
 import { installIfMissing } from './install-if-missing.js';
 import { packClientIfChanged } from './pack-client.js';
 import { runWithNode24 } from './run-with-node-24.js';
@@ -5,4 +6,5 @@ import { runWithNode24 } from './run-with-node-24.js';
 await runWithNode24('src/main.ts', async () => {
   await installIfMissing({ production: true });
   packClientIfChanged();
+  await buildConsoleIfPossible();
 });

@@ -42,7 +42,7 @@ const tests = findTests().filter(
 );
 console.log(`${changed.size} files have changed; of the tests, these are run:\n  ${tests.join('\n  ')}`);
 
-const code = [...changed].filter((path) => /\.(ts|js)$/.test(path) && importers.size > 0);
+const code = [...changed].filter((path) => /\.(tsx?|js)$/.test(path) && importers.size > 0);
 const isOk = [
   ...(code.length > 0
     ? [

@@ -20,7 +20,10 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     tests: /^test\/client\/(package|quickstart|browser|postman)\./,
     inputs: /^((test\/)?client\/|scripts\/|docs\/)/,
   },
-  { tests: /^test\/deploy\//, inputs: /^((test\/)?deploy\/|Dockerfile|compose\.yaml|src\/.*settings)/ },
+  {
+    tests: /^test\/deploy\//,
+    inputs: /^((test\/)?deploy\/|Dockerfile|scripts\/build-console|compose\.yaml|src\/.*settings)/,
+  },
   {
     tests: /^test\/salesforce-package\//,
     inputs: /^(salesforce\/|test\/salesforce-package\/|src\/cli\/org\/)/,

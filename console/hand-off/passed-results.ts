@@ -1,4 +1,5 @@
 import { isObject } from '../shared/json-text.ts';
+import { pageFacts } from '../shared/page-facts.ts';
 import { type Result, readUsable } from './results.ts';
 
 /*
@@ -16,7 +17,7 @@ export interface Passed {
   faults: string[];
 }
 
-const origins = document.documentElement.dataset['resultOrigins']?.split(' ') ?? [];
+const { result_origins: origins } = pageFacts;
 
 let passed: Passed | undefined;
 let follow: (() => void) | undefined;

@@ -1,3 +1,4 @@
+import { recall } from '../shared/memory.ts';
 import type { Session } from '../shared/session.ts';
 import type { Collection } from './search.ts';
 
@@ -10,14 +11,16 @@ export const titles: Record<Collection, string> = {
   members: 'Members',
 };
 
-/** The last search in each list, which the way back from a record leads to; gone when this consumer signs out. */
-const addresses = new WeakMap<Session['consumer'], Partial<Record<Collection, string>>>();
+/** The last search in each list, which the way back from a record leads to. */
+function addressesIn({ memory }: Session): Partial<Record<Collection, string>> {
+  return recall(memory, 'addresses', () => ({}));
+}
 
-export function listAddress({ consumer }: Session, collection: Collection): string {
-  return addresses.get(consumer)?.[collection] ?? `#/records/${collection}`;
+export function listAddress(session: Session, collection: Collection): string {
+  return addressesIn(session)[collection] ?? `#/records/${collection}`;
 }
 
 /** Keeps the address of the list that is shown. */
-export function keepAddress({ consumer }: Session, collection: Collection): void {
-  addresses.set(consumer, { ...addresses.get(consumer), [collection]: location.hash });
+export function keepAddress(session: Session, collection: Collection): void {
+  addressesIn(session)[collection] = location.hash;
 }

@@ -28,6 +28,9 @@ function fieldOf({ pointer = '' }: NonNullable<Problem['errors']>[number]): stri
 }
 
 /** Attributes of a text box, for what is wrong with it or else its hint. */
-export function hintOf(fault: string | undefined, hint?: string) {
+export function hintOf(
+  fault: string | undefined,
+  hint?: string,
+): { hint: string | undefined; 'aria-invalid': 'true' | undefined } {
   return { hint: fault ?? hint, 'aria-invalid': fault === undefined ? undefined : 'true' };
 }

@@ -1,14 +1,13 @@
 import { makeUuid } from '@handoff-gateway/client';
 import { useEffect, useRef } from 'preact/hooks';
-import { type Session, useSession } from './session.ts';
+import { recall } from './memory.ts';
+import { useSession } from './session.ts';
 
 interface Kept<T> {
   value: T | undefined;
   scroll: number;
 }
 
-/** What lists showed, by the entry of the browser's history; gone when this consumer signs out. */
-const kept = new WeakMap<Session['consumer'], Map<string, Kept<unknown>>>();
 const mostKept = 20;
 
 /**
@@ -16,9 +15,9 @@ const mostKept = 20;
  * at the same height, without asking again. A link to the list, and a reload, read it again.
  */
 export function useKept<T>(): { found: T | undefined; keep(value: T | undefined): void } {
-  const { consumer } = useSession();
-  const all = kept.get(consumer) ?? new Map<string, Kept<unknown>>();
-  kept.set(consumer, all);
+  const { memory } = useSession();
+  /** By entry of the browser's history. */
+  const all = recall(memory, 'lists', () => new Map<string, Kept<unknown>>());
   const key = useRef<string | undefined>(undefined);
   key.current ??= keyOfEntry();
   const entry = key.current;

@@ -1,5 +1,6 @@
 import type { Member } from '@handoff-gateway/client';
 import { useEffect, useState } from 'preact/hooks';
+import { recall } from './memory.ts';
 import { read, type Session, useSession } from './session.ts';
 import { isUuid } from './uuid.ts';
 
@@ -15,13 +16,8 @@ export function memberName({ first_name, last_name }: Named): string {
   return [first_name, last_name].filter(Boolean).join(' ') || 'Without a name';
 }
 
-/** Members that this tab has read, by consumer: gone when it signs out. */
-const known = new WeakMap<Session['consumer'], Map<string, Member>>();
-
-function knownTo({ consumer }: Session): Map<string, Member> {
-  const members = known.get(consumer) ?? new Map<string, Member>();
-  known.set(consumer, members);
-  return members;
+function knownTo({ memory }: Session): Map<string, Member> {
+  return recall(memory, 'members', () => new Map<string, Member>());
 }
 
 /** Keeps members that were read for something else. */

@@ -2,24 +2,14 @@ import type { Consumer } from '@handoff-gateway/client';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from './api.ts';
+import type { Memory } from './memory.ts';
 
 /** The signed-in consumer's own record. */
 export type OwnConsumer = Consumer;
 
-/** What the service says of itself before anybody signs in. */
-export interface Facts {
-  environment: string;
-  version: string;
-  record_url: string | null;
-  /** How people sign in; null where they cannot. */
-  people: { label: string; only: boolean } | null;
-}
-
 export interface Session extends Caller {
   consumer: OwnConsumer;
-  facts: Facts;
-  /** Asks for the facts again: the address of records is known only once the CRM was reached. */
-  refreshFacts(): Promise<Facts>;
+  memory: Memory;
   can(resource: string, action: string): boolean;
   /** Shows a secret in place of all pages until the person says that it is stored. */
   showSecret(secret: NewSecret): void;

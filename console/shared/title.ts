@@ -1,5 +1,5 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { visible } from './html.ts';
+import { visible } from './visible.ts';
 
 /** Names the document after what a page shows, as long as it is shown. Nothing while that is not known. */
 export function useDocumentTitle(name: string | undefined): void {

@@ -1,8 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { read, type Session, useSession } from '../shared/session.ts';
-
-/** Names that this tab has read, by path, for each consumer: gone when it signs out. */
-const known = new WeakMap<Session['consumer'], Map<string, string>>();
+import { recall } from '../shared/memory.ts';
+import { read, useSession } from '../shared/session.ts';
 
 /** Read at once, so that a long list costs few requests. */
 const mostReads = 20;
@@ -18,8 +16,7 @@ interface Named {
 /** The names of records with these paths, such as `/v1/quotes/…`, as far as they are known. */
 export function useNames(paths: readonly string[]): (path: string) => string | undefined {
   const session = useSession();
-  const names = known.get(session.consumer) ?? new Map<string, string>();
-  known.set(session.consumer, names);
+  const names = recall(session.memory, 'names', () => new Map<string, string>());
   const [, setReads] = useState(0);
   /** When a name could not be read, by `performance.now()`. */
   const { current: failed } = useRef(new Map<string, number>());

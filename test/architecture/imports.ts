@@ -13,8 +13,8 @@ export interface Import {
 
 /** Every import in the TypeScript and JavaScript files of the folders, but those of Node's own modules. */
 export function readImports(root: string, folders: readonly string[]): Import[] {
-  const patterns = folders.map((folder) => `${folder}/**/*.{ts,js}`);
-  const files = globSync(patterns, { cwd: root, exclude: ['**/node_modules/**'] }).sort();
+  const patterns = folders.map((folder) => `${folder}/**/*.{ts,tsx,js}`);
+  const files = globSync(patterns, { cwd: root, exclude: ['**/node_modules/**', '**/dist/**'] }).sort();
   return files.flatMap((file) => {
     const found = specifiersIn(file, readFileSync(join(root, file), 'utf8'));
     return found

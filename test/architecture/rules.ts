@@ -160,10 +160,8 @@ export const packageHomes: Record<string, readonly string[]> = {
   typebox: ['src', 'simulators/salesforce'],
   yaml: ['src/records/mapping-file.ts', 'simulators/salesforce'],
   leven: ['src/platform/settings', 'src/api/pipeline/unknown-path.ts'],
-  // The modules of the browser; the server finds their files.
   '@handoff-gateway/client': ['console'],
-  preact: ['console', 'src/features/console/console-files.ts'],
-  htm: ['console', 'src/features/console/console-files.ts'],
+  preact: ['console'],
   'ipaddr.js': ['src/platform/base/networks.ts'],
   '@jetstreamapp/soql-parser-js': ['simulators/salesforce'],
   'fast-xml-parser': ['simulators/salesforce'],

@@ -19,6 +19,7 @@ import { createInterface } from 'node:readline';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { version } from '../../client/src/version.ts';
+import { buildConsole } from '../../scripts/build-console.js';
 import { packClient } from '../../scripts/pack-client.js';
 import type { Credentials } from '../support/gateway.ts';
 import { assertFinishes, KeyedWrites } from '../support/keyed-writes.ts';
@@ -69,7 +70,7 @@ describe('the image', () => {
     const folder = mkdtempSync(join(tmpdir(), 'handoff-image-'));
     const [app, data] = [join(folder, 'app'), join(folder, 'data')];
     try {
-      copyProduction(app);
+      await copyProduction(app);
       mkdirSync(data, { mode: 0o700 });
       await org.trust(join(data, 'secrets'));
       const identity = await otherUser();
@@ -149,9 +150,10 @@ test('the unit for systemd has no fault', async (context) => {
 });
 
 /** What the Dockerfile copies, and the packages that `npm ci --omit=dev --omit=optional` leaves. */
-function copyProduction(app: string): void {
-  for (const name of ['package.json', 'src', 'client/src', 'console'])
-    cpSync(join(root, name), join(app, name), { recursive: true });
+async function copyProduction(app: string): Promise<void> {
+  await buildConsole();
+  for (const name of ['package.json', 'src', 'client/src', 'console/dist'])
+    cpSync(join(root, name), join(app, name), { recursive: true, filter: (path) => !path.endsWith('.map') });
   packClient(join(app, 'client', `handoff-gateway-client-${version}.tgz`));
   const { packages } = JSON.parse(read('package-lock.json')) as { packages: Record<string, LockedPackage> };
   const kept = Object.entries(packages).filter(

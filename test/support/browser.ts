@@ -3,6 +3,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { AxeBuilder } from '@axe-core/playwright';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { buildConsole } from '../../scripts/build-console.js';
 import { isNightly } from './nightly.ts';
 
 /** Where the pictures of pages are left for people to look at. */
@@ -52,6 +53,7 @@ export function findChromium(): string | undefined {
 
 export async function startBrowser(program: string): Promise<TestBrowser> {
   mkdirSync(pictures, { recursive: true });
+  await buildConsole();
   // Root has no sandbox of its own, and containers have little shared memory.
   const isRoot = process.getuid?.() === 0;
   const browser = await chromium.launch({

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { stripTypes } from './strip-types.ts';
+import { readFile } from 'node:fs/promises';
+import { extname } from 'node:path';
+import { Problem } from '../../platform/base/problem.ts';
 
 /** One file as a browser gets it. */
 export interface ConsoleFile {
@@ -10,151 +9,117 @@ export interface ConsoleFile {
   text: string;
 }
 
-/** Everything that the console's page loads, and the page. */
 export interface ConsoleFiles {
-  /** Hash of all files: it stands in their addresses, so that a browser may keep them for ever. */
-  version: string;
   page: ConsoleFile & { contentSecurityPolicy: string };
-  /** By path below the version, such as `main.ts`. */
+  /** By name, such as `console-0123456789abcdef.js`: with a hash of the text, so that a browser may keep them for ever. */
   files: ReadonlyMap<string, ConsoleFile>;
 }
 
-const folder = fileURLToPath(new URL('../../../console/', import.meta.url));
-/** A file of results to try the hand-off with. */
-const samples = 'samples.json';
+/** What the page knows before it asks for anything; `console/shared/page-facts.ts` reads it. */
+export interface PageFacts {
+  environment: string;
+  version: string;
+  /** How people sign in with an account of their company; null where they cannot. */
+  people: { label: string; only: boolean } | null;
+  /** Origins of the pages that may pass it results. */
+  result_origins: readonly string[];
+}
 
-/** The packages that the console's modules import. */
-const libraries: Record<string, string> = {
-  preact: import.meta.resolve('preact'),
-  'preact/hooks': import.meta.resolve('preact/hooks'),
-  htm: import.meta.resolve('htm'),
-};
+export const consolePath = '/console/';
 
-/** The console calls the service with the package that partners have. */
-const client = {
-  name: '@handoff-gateway/client',
-  folder: fileURLToPath(new URL('../../../client/src/', import.meta.url)),
-};
+const folder = new URL('../../../console/', import.meta.url);
 
 const contentTypes: Record<string, string> = {
-  // Browsers take no module of the type that tables of types give for `.ts`.
-  '.ts': 'text/javascript; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
   '.json': 'application/json; charset=utf-8',
+  '.map': 'application/json; charset=utf-8',
   '.svg': 'image/svg+xml',
 };
 
-interface PageOptions {
-  /** Without them the page offers no results of its own. */
-  hasSamples: boolean;
-  /** Of the pages that may pass it results. */
-  resultOrigins: readonly string[];
-}
-
-/** Reads the console's files and strips their types. */
-export async function readConsoleFiles(options: PageOptions): Promise<ConsoleFiles> {
-  const { hasSamples } = options;
+/** Reads what `scripts/build-console.js` made. In production without what is for developers: the source map and the samples. */
+export async function readConsoleFiles(production: boolean, facts: PageFacts): Promise<ConsoleFiles> {
   const files = new Map<string, ConsoleFile>();
-  for (const path of await listFiles(folder)) {
-    const contentType = contentTypes[extname(path)];
-    if (contentType === undefined || path === 'tsconfig.json' || (path === samples && !hasSamples)) continue;
-    const text = await readFile(join(folder, path), 'utf8');
-    files.set(path, { contentType, text: path.endsWith('.ts') ? toScript(text) : text });
-  }
-  for (const path of await listFiles(client.folder)) {
-    const text = toScript(await readFile(join(client.folder, path), 'utf8'));
-    // What has types only is nothing now.
-    if (/^export /m.test(text))
-      files.set(`client/${path}`, { contentType: contentTypes['.ts'] as string, text });
-  }
-  for (const [name, url] of Object.entries(libraries)) {
-    const text = await readFile(fileURLToPath(url), 'utf8');
-    files.set(libraryPath(name), {
-      contentType: 'text/javascript; charset=utf-8',
-      text: withoutSourceMap(text),
-    });
-  }
-  const version = hashOf([...files].flatMap(([path, { text }]) => [path, text])).slice(0, 16);
-  return { version, page: makePage(version, [...files.keys()], options), files };
-}
-
-/** A module as JavaScript. What only people read is left out, line for line: it is an eighth of all that is sent. */
-function toScript(code: string): string {
-  const commentLines = /^[ \t]*(?:\/\*(?:(?!\*\/)[^])*\*\/|\/\/.*)[ \t]*$/gm;
-  return stripTypes(code)
-    .replace(commentLines, (comment) => comment.replace(/[^\n]+/g, ''))
-    .replace(/[ \t]+$/gm, '');
-}
-
-async function listFiles(root: string): Promise<string[]> {
-  const entries = await readdir(root, { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(root.length).replaceAll('\\', '/'))
-    .sort();
-}
-
-function libraryPath(name: string): string {
-  return `libraries/${name.replace('/', '-')}.js`;
-}
-
-/** The map is not served: a browser's tools would ask for it in vain. */
-function withoutSourceMap(code: string): string {
-  return code.replace(/\n?\/\/# sourceMappingURL=.*\s*$/, '\n');
-}
-
-function makePage(
-  version: string,
-  paths: string[],
-  { hasSamples, resultOrigins }: PageOptions,
-): ConsoleFiles['page'] {
-  const address = (path: string) => `/console/files/${version}/${path}`;
-  const imports = {
-    ...Object.fromEntries(Object.keys(libraries).map((name) => [name, address(libraryPath(name))])),
-    [client.name]: address('client/index.ts'),
+  const add = (name: string, text: string) => {
+    const [stem, ...extensions] = name.split('.');
+    const named = [`${stem}-${hashOf(text)}`, ...extensions].join('.');
+    files.set(named, { contentType: contentTypes[extname(name)] ?? '', text });
+    return named;
   };
-  const importMap = JSON.stringify({ imports });
-  const modules = paths.filter((path) => /\.(ts|js)$/.test(path));
-  // No origin has a character that would have to be escaped: the settings are checked.
-  const data = [
-    ...(hasSamples ? [` data-samples="${address(samples)}"`] : []),
-    ...(resultOrigins.length > 0 ? [` data-result-origins="${resultOrigins.join(' ')}"`] : []),
-  ];
+  const script = await readBuilt('console.js');
+  const sourceMap = production
+    ? ''
+    : `//# sourceMappingURL=${add('console.js.map', await readBuilt('console.js.map'))}\n`;
+  const page = makePage({
+    script: add('console.js', script + sourceMap),
+    style: add('console.css', await readBuilt('console.css')),
+    icon: add('icon.svg', await readBuilt('icon.svg')),
+    samples: production ? null : add('samples.json', await readFile(new URL('samples.json', folder), 'utf8')),
+    facts,
+  });
+  return { page, files };
+}
+
+async function readBuilt(name: string): Promise<string> {
+  return readFile(new URL(`dist/${name}`, folder), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    throw new Problem(
+      'not_found',
+      'The console has not been built here: run `npm run console`, and load this page again.',
+    );
+  });
+}
+
+interface PageParts {
+  /** Names of files. */
+  script: string;
+  style: string;
+  icon: string;
+  /** Results to try the hand-off with. */
+  samples: string | null;
+  facts: PageFacts;
+}
+
+function makePage({ script, style, icon, samples, facts }: PageParts): ConsoleFiles['page'] {
+  const address = (name: string) => `${consolePath}files/${name}`;
+  const told = JSON.stringify({ ...facts, samples: samples && address(samples) });
   const text = [
     '<!doctype html>',
-    `<html lang="en"${data.join('')}>`,
+    `<html lang="en" data-facts="${escapeAttribute(told)}">`,
     '<head>',
     '<meta charset="utf-8">',
     '<meta name="viewport" content="width=device-width, initial-scale=1">',
     '<meta name="color-scheme" content="light dark">',
     '<title>Handoff Gateway</title>',
-    `<link rel="icon" href="${address('icon.svg')}">`,
-    `<link rel="stylesheet" href="${address('styles.css')}">`,
-    `<script type="importmap">${importMap}</script>`,
-    // Without these the browser would find each module only when it has read the one that imports it.
-    ...modules.map((path) => `<link rel="modulepreload" href="${address(path)}">`),
-    `<script type="module" src="${address('main.ts')}"></script>`,
+    `<link rel="icon" href="${address(icon)}">`,
+    `<link rel="stylesheet" href="${address(style)}">`,
+    `<script type="module" src="${address(script)}"></script>`,
     '</head>',
-    // Stays where a module is missing: while versions change, its page and its files may be of two.
+    // Stays where a file is missing: while versions change, the page and its files may be of two.
     '<body><div id="console"><main><p>Loading… If this stays, load the page again.</p></main></div><noscript>The console needs JavaScript.</noscript></body>',
     '</html>',
     '',
   ].join('\n');
-  const contentSecurityPolicy = [
-    "default-src 'none'",
-    `script-src 'self' 'sha256-${createHash('sha256').update(importMap).digest('base64')}'`,
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join('; ');
   return { contentType: 'text/html; charset=utf-8', text, contentSecurityPolicy };
 }
 
-function hashOf(parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types 'none'",
+].join('; ');
+
+function escapeAttribute(text: string): string {
+  return text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`);
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -2,9 +2,9 @@ import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { sessions } from '../../identity/consumers/authentication.ts';
 import { version } from '../../platform/base/version.ts';
 import { Activity } from './activity/activity.ts';
-import { readConsoleFiles } from './console-files.ts';
+import { consolePath, type PageFacts, readConsoleFiles } from './console-files.ts';
 import { type ActivityParts, activityRoute } from './routes/activity.ts';
-import { type ConsoleFacts, type ConsoleServices, consolePath, consoleRoutes } from './routes/console.ts';
+import { type ConsoleServices, consoleRoutes } from './routes/console.ts';
 import { type ConsoleSettings, consolePart } from './settings.ts';
 
 interface Parts extends ActivityParts {
@@ -32,7 +32,13 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
   if (!settings.console.enabled) return { routes: { ...parts, pages: null } };
   const { resultOrigins } = settings.console;
   const pages: ConsoleServices = {
-    files: () => readConsoleFiles({ hasSamples: !production, resultOrigins }),
+    files: () =>
+      readConsoleFiles(production, {
+        environment,
+        version,
+        people: peopleOf(core),
+        result_origins: resultOrigins,
+      }),
     resultOrigins,
     facts: async () => ({ environment, version, record_url: await recordUrl(core), people: peopleOf(core) }),
   };
@@ -40,7 +46,7 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
 }
 
 /** How people sign in; null where they cannot. */
-function peopleOf({ offers }: Core): ConsoleFacts['people'] {
+function peopleOf({ offers }: Core): PageFacts['people'] {
   const found = offers.find(sessions);
   return found ? { label: found.label, only: found.isOnly } : null;
 }

@@ -23,6 +23,21 @@ describe('the console in a browser', {
   });
   const address = () => `${gateway.url}/console/`;
 
+  test('asks for at most 5 files and 90 KiB until the sign-in form', async () => {
+    const { page, close } = await browser.open(address());
+    await page.getByLabel('API key').waitFor();
+    const loaded = await page.evaluate<[string, number][]>(
+      `['navigation', 'resource'].flatMap((type) => performance.getEntriesByType(type))
+        .map(({ name, encodedBodySize }) => [new URL(name).pathname, encodedBodySize])`,
+    );
+    // Not every browser asks for the icon.
+    const asked = loaded.filter(([path]) => !path.endsWith('.svg'));
+    assert.ok(asked.length <= 4, asked.join('\n'));
+    const bytes = asked.reduce((sum, [, size]) => sum + size, 0);
+    assert.ok(bytes > 10_000 && bytes <= 90 * 1024, `${bytes} bytes`);
+    await close();
+  });
+
   test('lets nobody in without valid credentials, and says so', async () => {
     const { page, close } = await browser.open(address());
     await signIn(page, { ...gateway.admin, apiSecret: 'wrong' });

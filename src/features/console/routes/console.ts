@@ -2,16 +2,12 @@ import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { answerWith, createStaticBody, type StaticBody } from '../../../api/static-body.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import type { ConsoleFile, ConsoleFiles } from '../console-files.ts';
+import { type ConsoleFile, type ConsoleFiles, consolePath, type PageFacts } from '../console-files.ts';
 
-/** What the console's page asks before anybody signs in. */
-export interface ConsoleFacts {
-  environment: string;
-  version: string;
+/** Facts for programs and for the page; of these only the address of records is not known when the page is made. */
+export interface ConsoleFacts extends Omit<PageFacts, 'result_origins'> {
   /** Address of a record in the CRM, with `{id}`; null while it is not known. */
   record_url: string | null;
-  /** How people sign in with an account of their company; null where they cannot. */
-  people: { label: string; only: boolean } | null;
 }
 
 export interface ConsoleServices {
@@ -22,7 +18,6 @@ export interface ConsoleServices {
   resultOrigins: readonly string[];
 }
 
-export const consolePath = '/console/';
 const shared = {
   method: 'GET',
   tag: 'Operations',
@@ -95,24 +90,17 @@ function openerHeaders(referer: string | undefined, resultOrigins: readonly stri
   return { vary: 'Referer', 'cross-origin-opener-policy': isAllowed ? 'unsafe-none' : 'same-origin' };
 }
 
-/** The hash in the address is that of all files: a page of another version must not be made of files of this one. */
 function fileRoute(files: () => Promise<ConsoleFiles>): Route {
   const bodies = new Map<string, Promise<StaticBody>>();
   return defineRoute({
     ...shared,
-    path: `${consolePath}files/:version/*`,
+    path: `${consolePath}files/:name`,
     operationId: 'getConsoleFile',
     summary: 'A file of the console',
-    request: {
-      params: Type.Object({
-        version: Type.String({ maxLength: 64, format: 'text' }),
-        '*': Type.String({ maxLength: 100, format: 'text' }),
-      }),
-    },
+    request: { params: Type.Object({ name: Type.String({ maxLength: 100, format: 'text' }) }) },
     answers,
-    async handle({ params: { version, '*': name }, headers }) {
-      const found = await files();
-      const file = version === found.version ? found.files.get(name) : undefined;
+    async handle({ params: { name }, headers }) {
+      const file = (await files()).files.get(name);
       if (file === undefined)
         throw new Problem('not_found', 'The console has no such file. Load its page again.');
       const body = bodies.get(name) ?? bodyOf(file);
@@ -126,10 +114,14 @@ function bodyOf({ contentType, text }: ConsoleFile): Promise<StaticBody> {
   return createStaticBody(contentType, Buffer.from(text));
 }
 
+/** Until it succeeds. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
-    made ??= make();
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
     return made;
   };
 }

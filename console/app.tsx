@@ -1,0 +1,225 @@
+import type { VNode } from 'preact';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { NoPage } from './no-page.tsx';
+import { allowedPages, type Found, findPage } from './pages.ts';
+import { PersonStrip, Who } from './person-bar.tsx';
+import { SecretPage } from './secret-page.tsx';
+import { type Credentials, createCaller, type Problem } from './shared/api.ts';
+import { Guard } from './shared/guard.tsx';
+import type { Memory } from './shared/memory.ts';
+import { pageFacts } from './shared/page-facts.ts';
+import { type PersonSession, readPersonSession, signOutPerson, useIdleEnd } from './shared/person.ts';
+import { useRoute } from './shared/router.ts';
+import {
+  allows,
+  isTest,
+  type NewSecret,
+  type OwnConsumer,
+  type Session,
+  SessionContext,
+} from './shared/session.ts';
+import { SignIn } from './sign-in.tsx';
+import { TestBand } from './test-band.tsx';
+
+interface SignedIn {
+  /** Null: the session of a person. */
+  credentials: Credentials | null;
+  person?: PersonSession;
+  consumer: OwnConsumer;
+  memory: Memory;
+}
+
+const { people, environment } = pageFacts;
+
+/** The console: the sign-in, or a page with the way to the others. */
+export function App(): VNode {
+  const [signedIn, setSignedIn] = useState<SignedIn | undefined>();
+  const [notice, setNotice] = useState<Problem | undefined>();
+  const [secrets, setSecrets] = useState<readonly NewSecret[]>([]);
+  const latest = useRef(signedIn);
+  latest.current = signedIn;
+  /** Whoever the service signed out, and may come back. */
+  const lost = useRef<SignedIn | undefined>(undefined);
+  const enter = (entering: Omit<SignedIn, 'memory'>) => {
+    const isBack =
+      lost.current?.consumer.id === entering.consumer.id &&
+      lost.current.person?.person.email === entering.person?.person.email;
+    setSignedIn({ ...entering, memory: (isBack && lost.current?.memory) || new Map() });
+    lost.current = undefined;
+  };
+  const isAsking = useRunningSession(enter);
+  const signOut = (left: SignedIn, why?: Problem) => {
+    // Its last requests may be answered after somebody else has signed in, or types in the form.
+    if (latest.current !== left) return;
+    latest.current = undefined;
+    lost.current = why && left;
+    setNotice(why);
+    setSignedIn(undefined);
+  };
+  // Another one may come before the first is stored: each is shown once only.
+  const showSecret = (made: NewSecret) => setSecrets((waiting) => [...waiting, made]);
+  const [secret] = secrets;
+  const forget = () => setSecrets((waiting) => waiting.slice(1));
+  const shown = secret && <SecretPage key={secret.secret} secret={secret} onStored={forget} />;
+  if (isAsking)
+    return (
+      <main>
+        <p>Loading…</p>
+      </main>
+    );
+  if (signedIn === undefined) {
+    // Somebody rotated the pair that they are here with: the new one is shown all the same.
+    if (shown) return <main>{shown}</main>;
+    const onSignIn = (credentials: Credentials, consumer: OwnConsumer) => enter({ credentials, consumer });
+    return <SignIn notice={notice} onSignIn={onSignIn} key={notice} />;
+  }
+  return <Shell signedIn={signedIn} signOut={signOut} secret={shown} showSecret={showSecret} />;
+}
+
+/** Somebody who has signed in with their account stays so when the page is loaded again. True until that is known. */
+function useRunningSession(enter: (entering: Omit<SignedIn, 'memory'>) => void): boolean {
+  const [isAsking, setAsking] = useState(people !== null);
+  useEffect(() => {
+    const find = async () => {
+      const person = await readPersonSession();
+      const consumer =
+        person &&
+        (await createCaller(null)
+          .client.consumer.retrieve()
+          .catch(() => undefined));
+      if (person && consumer) enter({ credentials: null, person, consumer });
+      setAsking(false);
+    };
+    if (people !== null) void find();
+  }, []);
+  return isAsking;
+}
+
+interface ShellProps {
+  signedIn: SignedIn;
+  signOut: (left: SignedIn, why?: Problem) => void;
+  /** The page of a secret that was not stored yet. */
+  secret: VNode | undefined;
+  showSecret: (secret: NewSecret) => void;
+}
+
+function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
+  const { credentials, person, consumer, memory } = signedIn;
+  const session = useMemo<Session>(
+    () => ({
+      consumer,
+      memory,
+      showSecret,
+      can: (resource, action) => allows(consumer, resource, action),
+      ...createCaller(credentials, (refusal) => {
+        const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
+        signOut(signedIn, problem);
+        return problem;
+      }),
+    }),
+    [signedIn],
+  );
+  const allowed = allowedPages(session);
+  const route = useRoute();
+  const address = route.join('/');
+  const found = findPage(allowed, route);
+  const page = typeof found === 'string' ? undefined : found.page;
+  useTitle(page?.title ?? 'Page not found');
+  useFocus(address);
+  const leave = async (why?: Problem) => {
+    // The next one to sign in may not see this page.
+    history.replaceState(null, '', location.pathname);
+    const next = person && (await signOutPerson());
+    signOut(signedIn, why);
+    // At the company too, unless somebody is to read why it ended.
+    if (next && why === undefined) location.assign(next);
+  };
+  const idleSeconds = useIdleEnd(person, () => void leave(endedIdle));
+  return (
+    <SessionContext.Provider value={session}>
+      <a class="skip" href="#main" onClick={focusMain}>
+        Skip to the page
+      </a>
+      <header>
+        <span class="brand">
+          Handoff Gateway{environment && <span class="environment">{environment}</span>}
+        </span>
+        <nav aria-label="Pages">
+          {allowed.map(({ path, title }) => (
+            <a key={path} href={`#/${path}`} aria-current={path === page?.path ? 'page' : undefined}>
+              {title}
+            </a>
+          ))}
+        </nav>
+        <Who consumer={consumer} person={person} />
+        {!secret && (
+          <button type="button" class="link" onClick={() => void leave()}>
+            Sign out
+          </button>
+        )}
+      </header>
+      {idleSeconds !== undefined && <PersonStrip seconds={idleSeconds} />}
+      {isTest(consumer) && <TestBand />}
+      <main id="main" tabindex={-1}>
+        {secret ?? <Shown found={found} address={address} />}
+      </main>
+    </SessionContext.Provider>
+  );
+}
+
+function Shown({ found, address }: { found: Found; address: string }): VNode {
+  if (typeof found === 'string') return <NoPage isForbidden={found === 'forbidden'} />;
+  const { Page, path } = found.page;
+  return (
+    <Guard key={path} address={address}>
+      <Page route={found.rest} />
+    </Guard>
+  );
+}
+
+/** The address after `#` is the page's, so the link itself cannot lead there. */
+function focusMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById('main')?.focus();
+}
+
+function useTitle(title: string): void {
+  useLayoutEffect(() => {
+    document.title = `${title} – Handoff Gateway`;
+    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [title]);
+}
+
+/** Announces another page to a screen reader, and puts the keyboard at its beginning, where it has not done so itself. */
+function useFocus(address: string): void {
+  const isFirst = useRef(true);
+  // At once: later it would take the focus from where somebody types.
+  useLayoutEffect(() => {
+    const main = document.getElementById('main');
+    if (!isFirst.current && !main?.contains(document.activeElement)) main?.focus();
+    isFirst.current = false;
+  }, [address]);
+}
+
+function signedOutBy({ request_id }: Problem): Problem {
+  return {
+    title: 'You were signed out',
+    detail:
+      'Your key no longer works: it has expired, or was rotated, disabled or revoked. Sign in with another one.',
+    status: 401,
+    code: 'invalid_credentials',
+    request_id,
+  };
+}
+
+function sessionEndedBy({ request_id }: Problem): Problem {
+  return { ...endedIdle, title: 'Your session has ended', detail: 'Sign in again.', request_id };
+}
+
+const endedIdle: Problem = {
+  title: 'You were signed out',
+  detail: 'You did nothing for a while. Sign in again.',
+  status: 401,
+  code: 'invalid_credentials',
+  request_id: null,
+};

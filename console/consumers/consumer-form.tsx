@@ -1,0 +1,401 @@
+import type { VNode } from 'preact';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import type { Problem } from '../shared/api.ts';
+import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
+import { Field, ProblemAlert } from '../shared/parts.tsx';
+import { isTest, type NewSecret, useSession } from '../shared/session.ts';
+import {
+  actions,
+  type Change,
+  type Consumer,
+  ownable,
+  type Permission,
+  resources,
+  withFields,
+} from './consumer.ts';
+
+interface FormProps {
+  /** The consumer that is changed; undefined for a new one. */
+  edited: Consumer | undefined;
+  change: Change;
+  onClose: () => void;
+}
+
+/** Makes a consumer, or changes one. */
+export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
+  const { showSecret, consumer } = useSession();
+  const [draft, setDraft] = useState(() => draftOf(edited));
+  const [isBusy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const form = useRef<HTMLFormElement>(null);
+  // The row where somebody asked for it may be far below.
+  useLayoutEffect(() => {
+    if (edited) form.current?.querySelector('input')?.focus();
+  }, []);
+  // What has to be corrected may be far above the button.
+  useLayoutEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus(), [problem]);
+  const set = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    if (draft.allowed.length === 0) return setProblem(noPermission);
+    const request = requestOf(draft, edited);
+    if (Object.keys(request).length === 0) return onClose();
+    setProblem(undefined);
+    setBusy(true);
+    const path = edited ? `/v1/admin/consumers/${edited.id}` : '/v1/admin/consumers';
+    const method = edited ? 'PATCH' : 'POST';
+    const text = await change(path, { method, body: JSON.stringify(request) }, setProblem);
+    setBusy(false);
+    if (text === undefined) return;
+    if (edited === undefined) showSecret(secretIn(text));
+    setDraft(draftOf(undefined));
+    onClose();
+  };
+  return (
+    <form ref={form} class="panel consumer-form" onSubmit={submit}>
+      <h2>{edited ? `Change ${edited.name}` : 'New consumer'}</h2>
+      <Field
+        label="Name"
+        value={draft.name}
+        onInput={(name: string) => set({ name })}
+        required
+        maxLength={100}
+        {...hintOf(faultAt(problem, 'name'))}
+      />
+      {edited === undefined && !isTest(consumer) && (
+        <p>
+          <Box
+            name="Test keys"
+            text="Test keys: nothing reaches the CRM"
+            isOn={draft.isTest}
+            onSwitch={() => set({ isTest: !draft.isTest })}
+          />
+        </p>
+      )}
+      <PermissionBoxes draft={draft} set={set} fault={faultAt(problem, 'permissions')} />
+      <details open={edited !== undefined || limitFields.some((field) => faultAt(problem, field))}>
+        <summary>Limits</summary>
+        <Limits draft={draft} set={set} problem={problem} />
+      </details>
+      {problem && !isShownAt(problem, ['name', 'permissions', ...limitFields]) && (
+        <ProblemAlert problem={problem} />
+      )}
+      <div class="buttons">
+        <button class="primary" aria-busy={isBusy}>
+          {edited ? 'Save changes' : 'Create consumer'}
+        </button>
+        {edited && (
+          <button type="button" class="plain" onClick={onClose}>
+            Cancel
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+/** Of a new consumer. */
+function secretIn(answer: string): NewSecret {
+  const { apiKey, apiSecret, name } = JSON.parse(answer) as Consumer & { apiKey: string; apiSecret: string };
+  return { title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They work from now on.' };
+}
+
+/** Boxes of the limits, by their field in the request. */
+const limitFields = ['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowedAddresses', 'people'];
+
+const noPermission: Problem = {
+  title: 'No permission is chosen',
+  detail: '',
+  status: 0,
+  code: 'console',
+  request_id: null,
+  errors: [{ pointer: '#/permissions', message: 'choose at least one permission' }],
+};
+
+interface Draft {
+  name: string;
+  isTest: boolean;
+  /** `quotes read` and the like. */
+  allowed: string[];
+  /** Resources of which it may see its own records only. */
+  own: string[];
+  /** Resources whose hand-offs another consumer has to approve. */
+  withApproval: string[];
+  /** By resource, the names of the only fields that it sees; empty: all. */
+  fields: Record<string, string>;
+  /** In the reader's time zone, as the form has it. */
+  validUntil: string;
+  rateLimit: string;
+  crmShare: string;
+  addresses: string;
+  /** `groups=travel-desk`, one a line. */
+  people: string;
+}
+
+interface PartProps {
+  draft: Draft;
+  set: (changed: Partial<Draft>) => void;
+}
+
+interface PermissionProps extends PartProps {
+  fault: string | undefined;
+}
+
+function PermissionBoxes({ draft, set, fault }: PermissionProps): VNode {
+  const { allowed, own, withApproval, fields } = draft;
+  const switched = (list: string[], name: string) =>
+    list.includes(name) ? list.filter((one) => one !== name) : [...list, name];
+  const id = useId();
+  const isFaulty = fault === undefined ? undefined : true;
+  return (
+    <fieldset aria-invalid={isFaulty} aria-describedby={isFaulty && id} tabindex={isFaulty && -1}>
+      <legend>Permissions</legend>
+      {fault && (
+        <p class="fault" id={id} role="alert">
+          {fault}
+        </p>
+      )}
+      <table class="permissions">
+        <tbody>
+          {resources.map((resource) => (
+            <tr key={resource}>
+              <th scope="row">{resource}</th>
+              {actions.map((action) => {
+                const name = `${resource} ${action}`;
+                return (
+                  <td>
+                    <Box
+                      name={name}
+                      text={action}
+                      isOn={allowed.includes(name)}
+                      onSwitch={() => set({ allowed: switched(allowed, name) })}
+                    />
+                  </td>
+                );
+              })}
+              <td>
+                {ownable.includes(resource) && (
+                  <Box
+                    name={`only its own ${resource}`}
+                    text="own only"
+                    isOn={own.includes(resource)}
+                    onSwitch={() => set({ own: switched(own, resource) })}
+                  />
+                )}
+              </td>
+              <td>
+                {ownable.includes(resource) && (
+                  <Box
+                    name={`${resource} only with approval`}
+                    text="with approval"
+                    isOn={withApproval.includes(resource)}
+                    onSwitch={() => set({ withApproval: switched(withApproval, resource) })}
+                  />
+                )}
+              </td>
+              <td>
+                {withFields.includes(resource) && (
+                  <input
+                    aria-label={`only these fields of ${resource}`}
+                    placeholder="all fields"
+                    spellcheck={false}
+                    value={fields[resource] ?? ''}
+                    title="Field names separated by commas, such as name, status. Empty: all fields."
+                    onInput={(event: Event) =>
+                      set({
+                        fields: { ...fields, [resource]: (event.currentTarget as HTMLInputElement).value },
+                      })
+                    }
+                  />
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </fieldset>
+  );
+}
+
+interface BoxProps {
+  name: string;
+  text: string;
+  isOn: boolean;
+  onSwitch: () => void;
+}
+
+/** A check box that is read out with all of its name. */
+function Box({ name, text, isOn, onSwitch }: BoxProps): VNode {
+  const id = useId();
+  return (
+    <>
+      <input type="checkbox" id={id} aria-label={name} checked={isOn} onChange={onSwitch} />
+      <label for={id} aria-hidden="true">
+        {text}
+      </label>
+    </>
+  );
+}
+
+interface LimitProps extends PartProps {
+  problem: Problem | undefined;
+}
+
+function Limits({ draft, set, problem }: LimitProps): VNode {
+  const id = useId();
+  const peopleFault = faultAt(
+    problem,
+    'people',
+    peopleOf(draft).map(({ claim }) => claim),
+  );
+  const addressFault = faultAt(problem, 'allowedAddresses', addressesOf(draft));
+  return (
+    <div class="columns">
+      <Field
+        label="Valid until"
+        type="datetime-local"
+        value={draft.validUntil}
+        {...hintOf(faultAt(problem, 'validUntil'), 'Empty: no end date.')}
+        onInput={(validUntil: string) => set({ validUntil })}
+      />
+      <Field
+        label="Requests a minute"
+        type="number"
+        min={1}
+        value={draft.rateLimit}
+        {...hintOf(faultAt(problem, 'rateLimitPerMinute'), "Empty: the service's limit.")}
+        onInput={(rateLimit: string) => set({ rateLimit })}
+      />
+      <Field
+        label="Share of CRM calls (%)"
+        type="number"
+        min={1}
+        max={100}
+        value={draft.crmShare}
+        {...hintOf(faultAt(problem, 'crmShare'), 'Empty: no reserved share.')}
+        onInput={(crmShare: string) => set({ crmShare })}
+      />
+      <div class="field">
+        <label for={id}>Allowed addresses</label>
+        <textarea
+          id={id}
+          rows={3}
+          spellcheck={false}
+          value={draft.addresses}
+          aria-describedby={`${id}-hint`}
+          aria-invalid={addressFault === undefined ? undefined : 'true'}
+          onInput={(event: Event) => set({ addresses: (event.currentTarget as HTMLTextAreaElement).value })}
+        ></textarea>
+        <p class="hint" id={`${id}-hint`}>
+          {addressFault ?? 'One IP address or CIDR block a line. Empty: any address.'}
+        </p>
+      </div>
+      <div class="field">
+        <label for={`${id}-people`}>People who may act as it</label>
+        <textarea
+          id={`${id}-people`}
+          rows={3}
+          spellcheck={false}
+          value={draft.people}
+          aria-describedby={`${id}-people-hint`}
+          aria-invalid={peopleFault === undefined ? undefined : 'true'}
+          onInput={(event: Event) => set({ people: (event.currentTarget as HTMLTextAreaElement).value })}
+        ></textarea>
+        <p class="hint" id={`${id}-people-hint`}>
+          {peopleFault ?? 'One claim of their ID token a line, such as groups=travel-desk. Empty: nobody.'}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function draftOf(consumer: Consumer | undefined): Draft {
+  const {
+    name = '',
+    mode = 'live',
+    permissions = [],
+    validUntil,
+    rateLimitPerMinute,
+    crmShare,
+    allowedAddresses = [],
+    people = [],
+  } = consumer ?? {};
+  return {
+    name,
+    isTest: mode === 'test',
+    allowed: permissions.flatMap(({ resource, actions: list }) =>
+      list.map((action) => `${resource} ${action}`),
+    ),
+    own: permissions.flatMap(({ resource, records }) => (records === 'own' ? [resource] : [])),
+    withApproval: permissions.flatMap(({ resource, approval }) => (approval ? [resource] : [])),
+    fields: Object.fromEntries(
+      permissions.map(({ resource, fields }) => [resource, fields ? fields.join(', ') || 'id' : '']),
+    ),
+    validUntil: validUntil ? localTime(validUntil) : '',
+    rateLimit: rateLimitPerMinute ? String(rateLimitPerMinute) : '',
+    crmShare: crmShare ? String(crmShare) : '',
+    addresses: allowedAddresses.join('\n'),
+    people: people.map(({ claim, value }) => `${claim}=${value}`).join('\n'),
+  };
+}
+
+/** As a form's field of date and time writes it. */
+function localTime(moment: string): string {
+  const at = new Date(moment);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** What to send: of a new consumer what was filled in, of an edited one what was changed. */
+function requestOf(draft: Draft, edited: Consumer | undefined): Record<string, unknown> {
+  const before = fieldsOf(draftOf(edited));
+  const isChanged = ([name, value]: [string, unknown]) =>
+    JSON.stringify(value) !== JSON.stringify(before[name as keyof typeof before]);
+  const sent = Object.fromEntries(Object.entries(fieldsOf(draft)).filter(isChanged));
+  return edited ? sent : { permissions: [], ...sent };
+}
+
+function fieldsOf(draft: Draft) {
+  return {
+    name: draft.name.trim(),
+    mode: draft.isTest ? 'test' : 'live',
+    permissions: permissionsOf(draft),
+    validUntil: draft.validUntil === '' ? null : new Date(draft.validUntil).toISOString(),
+    rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
+    crmShare: draft.crmShare === '' ? null : Number(draft.crmShare),
+    allowedAddresses: addressesOf(draft),
+    people: peopleOf(draft),
+  };
+}
+
+function addressesOf({ addresses }: Draft): string[] {
+  return addresses.split(/[\s,]+/).filter(Boolean);
+}
+
+/** A line without a value is sent as it is, for the service to say what is wrong with it. */
+function peopleOf({ people }: Draft): { claim: string; value: string }[] {
+  return people
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
+    .map((line) => {
+      const [, claim = line, value = ''] = /^([^=]+)=(.*)$/.exec(line) ?? [];
+      return { claim: claim.trim(), value: value.trim() };
+    });
+}
+
+function permissionsOf({ allowed, own, withApproval, fields }: Draft): Permission[] {
+  return resources.flatMap((resource) => {
+    const granted = actions.filter((action) => allowed.includes(`${resource} ${action}`));
+    if (granted.length === 0) return [];
+    const named = (fields[resource] ?? '').split(/[\s,]+/).filter(Boolean);
+    return [
+      {
+        ...{ resource, actions: granted },
+        ...(own.includes(resource) && { records: 'own' as const }),
+        ...(withApproval.includes(resource) && { approval: true }),
+        ...(named.length > 0 && { fields: named }),
+      },
+    ];
+  });
+}

@@ -1,0 +1,131 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Problem, problemFrom } from '../shared/api.ts';
+import { pagesAt, usePages } from '../shared/load.ts';
+import { Badge, type Column, Id, List, ProblemAlert } from '../shared/parts.tsx';
+import { useSession } from '../shared/session.ts';
+import { Ago } from '../shared/time.tsx';
+import { type Change, type Consumer, inShort, refusedBecause } from './consumer.ts';
+import { ConsumerActions } from './consumer-actions.tsx';
+import { ConsumerForm } from './consumer-form.tsx';
+
+/** The consumers and their credentials: who may do what, since when, and until when. */
+export function ConsumersPage(): VNode {
+  const session = useSession();
+  const pages = usePages<Consumer>('consumers', pagesAt('/v1/admin/consumers'));
+  const [problem, setProblem] = useState<Problem | undefined>();
+  const [edited, setEdited] = useState<Consumer | undefined>();
+  const canWrite = session.can('consumers', 'write');
+  const change: Change = async (path, options, show = setProblem) => {
+    setProblem(undefined);
+    try {
+      const { text } = await session.send(path, options);
+      void pages.reload();
+      return text;
+    } catch (error) {
+      show(problemFrom(error));
+      return undefined;
+    }
+  };
+  return (
+    <>
+      <h1>Consumers</h1>
+      {problem && <ProblemAlert problem={problem} isAnswer />}
+      {canWrite && (
+        <ConsumerForm key={edited?.id} edited={edited} change={change} onClose={() => setEdited(undefined)} />
+      )}
+      <List
+        caption="Consumers"
+        pages={pages}
+        keyOf={({ id }: Consumer) => id}
+        columns={[...columns, ...(canWrite ? [actionsColumn(change, setEdited)] : [])]}
+        empty={<p>No consumers yet.</p>}
+      />
+    </>
+  );
+}
+
+function actionsColumn(change: Change, onEdit: (consumer: Consumer) => void): Column<Consumer> {
+  return {
+    title: 'Actions',
+    cell: (consumer) => <ConsumerActions consumer={consumer} change={change} onEdit={onEdit} />,
+  };
+}
+
+const columns: Column<Consumer>[] = [
+  {
+    title: 'Name',
+    cell: ({ name, id }) => (
+      <>
+        <strong>{name}</strong>
+        <br />
+        <code class="quiet">{id}</code>
+      </>
+    ),
+  },
+  { title: 'State', cell: (consumer) => <State consumer={consumer} /> },
+  {
+    title: 'Permissions',
+    cell: ({ permissions }) => (
+      <ul class="bare permission-list">
+        {permissions.map((one) => (
+          <li>{inShort(one)}</li>
+        ))}
+      </ul>
+    ),
+  },
+  { title: 'Keys', cell: (consumer) => <Keys consumer={consumer} /> },
+  { title: 'Last used', cell: ({ lastUsedAt }) => <Ago at={lastUsedAt} /> },
+  { title: 'Created', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+];
+
+function State({ consumer }: { consumer: Consumer }): VNode {
+  const { validUntil, rateLimitPerMinute, crmShare, allowedAddresses = [] } = consumer;
+  return (
+    <>
+      <Badge>{refusedBecause(consumer) ?? 'enabled'}</Badge>
+      {consumer.mode === 'test' && (
+        <>
+          {' '}
+          <Badge>test</Badge>
+        </>
+      )}
+      <ul class="bare quiet">
+        {validUntil && (
+          <li>
+            until <Ago at={validUntil} />
+          </li>
+        )}
+        {rateLimitPerMinute && <li>{rateLimitPerMinute.toLocaleString('en')} requests a minute</li>}
+        {crmShare && <li>{crmShare} % of the CRM calls reserved</li>}
+        {allowedAddresses.length > 0 && (
+          <li title={allowedAddresses.join(', ')}>
+            only from {allowedAddresses.length === 1 ? '1 address' : `${allowedAddresses.length} addresses`}
+          </li>
+        )}
+      </ul>
+    </>
+  );
+}
+
+/** Keys are as good as their consumer, whose state stands beside them. */
+function Keys({ consumer }: { consumer: Consumer }): VNode {
+  const refused = refusedBecause(consumer) && 'not valid';
+  return (
+    <ul class="bare">
+      {consumer.credentials.map(({ apiKey, state, expiresAt }) => (
+        <li>
+          <Id>{apiKey}</Id> <Badge>{refused ?? state}</Badge>
+          {!refused && expiresAt && (
+            <>
+              {' '}
+              <span class="quiet">
+                until <Ago at={expiresAt} />
+              </span>
+            </>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}

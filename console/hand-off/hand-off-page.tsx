@@ -1,0 +1,182 @@
+import type { VNode } from 'preact';
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import { recall } from '../shared/memory.ts';
+import { pageFacts } from '../shared/page-facts.ts';
+import { type Session, useSession } from '../shared/session.ts';
+import { LoadForm } from './load-form.tsx';
+import { followPassed, type Passed, passing, takePassed } from './passed-results.ts';
+import { PickPanel } from './pick-panel.tsx';
+import { Picks } from './picks.ts';
+import { ResultCard } from './result-card.tsx';
+import { type Result, readResults, withKnownIds, withMoments } from './results.ts';
+import { type Trip, TripForm, useTrip } from './trip-form.tsx';
+
+const { samples } = pageFacts;
+
+/** What the page knows outlives a visit to another page. */
+interface Kept {
+  results: Result[] | undefined;
+  /** Where the results are from, if a page passed them. */
+  passed: Passed | undefined;
+  /** Those that a reload interrupted are among them. */
+  picks: Picks;
+}
+
+/** An advisor's page: chosen search results become quotes and bookings. */
+export function HandOffPage(): VNode {
+  const session = useSession();
+  const kept = recall<Kept>(session.memory, 'hand-off', () => ({
+    results: undefined,
+    passed: undefined,
+    picks: new Picks(session.consumer.id),
+  }));
+  const { picks } = kept;
+  usePicks(picks, session);
+  const trip = useTrip();
+  const { results, passed, setResults, change } = useResults(kept, trip);
+  const [isLoading, setLoading] = useState(samples === null && passing() === 'none');
+  const early = picks.all.filter(({ resultId }) => resultId === undefined);
+  const latest = picks.all[0];
+  return (
+    <>
+      <div class="title">
+        <h1>Hand-off</h1>
+        <button type="button" class="plain" aria-expanded={isLoading} onClick={() => setLoading(!isLoading)}>
+          Load results…
+        </button>
+      </div>
+      {isLoading && (
+        <LoadForm
+          onLoad={(found: Result[]) => {
+            setResults(withKnownIds(found, results), undefined);
+            setLoading(false);
+          }}
+        />
+      )}
+      <TripForm trip={trip} />
+      {passed === undefined ? <PassingNotice /> : <Faults passed={passed} />}
+      {early.length > 0 && (
+        <section aria-label="Not finished">
+          {early.map((pick) => (
+            <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
+          ))}
+        </section>
+      )}
+      <h2 class="quiet-heading">{headingOf(results, passed)}</h2>
+      {results?.length === 0 ? (
+        <div class="empty">
+          <p>No search results yet.</p>
+          <p>Use “Load results…” to open a file or paste them.</p>
+        </div>
+      ) : (
+        <ul class="results">
+          {results?.map((result) => (
+            <li key={result.id}>
+              <ResultCard
+                result={result}
+                trip={trip}
+                picks={picks}
+                latest={latest}
+                onChange={(changed: Partial<Result>) => change(result.id, changed)}
+              />
+            </li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}
+
+function headingOf(results: Result[] | undefined, passed: Passed | undefined): string {
+  if (results === undefined) return 'Loading the results…';
+  const count = results.length === 1 ? '1 search result' : `${results.length} search results`;
+  if (passed) return `${count} from ${passed.origin}`;
+  return count;
+}
+
+/** What to expect where another page opened this one to pass results. */
+function PassingNotice(): VNode | null {
+  const state = passing();
+  if (state === 'none') return null;
+  if (state === 'expected')
+    return (
+      <p class="quiet" role="status">
+        Waiting for results from the page that opened this one…
+      </p>
+    );
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>No results can be received</strong>
+      </p>
+      <p>
+        Open the console again from the search program. If that does not help, its administrator has to check
+        two things: the program's address is in the setting console.resultOrigins, and its page sends a
+        Referer header.
+      </p>
+    </div>
+  );
+}
+
+const mostFaults = 5;
+
+function Faults({ passed: { faults, origin } }: { passed: Passed }): VNode | null {
+  if (faults.length === 0) return null;
+  return (
+    <div class="problem" role="alert">
+      <p>
+        <strong>Some results from {origin} cannot be used</strong>
+      </p>
+      <ul>
+        {faults.slice(0, mostFaults).map((fault) => (
+          <li>{fault}</li>
+        ))}
+      </ul>
+      {faults.length > mostFaults && <p>And {faults.length - mostFaults} more.</p>}
+    </div>
+  );
+}
+
+/** Shows what becomes of the picks. */
+function usePicks(picks: Picks, { send }: Session): void {
+  const [, setChanges] = useState(0);
+  useMemo(() => picks.connect(send, () => setChanges((count) => count + 1)), [picks, send]);
+}
+
+function useResults(kept: Kept, trip: Trip) {
+  const [shown, show] = useState({ results: kept.results, passed: kept.passed });
+  const setResults = (results: Result[], passed: Passed | undefined) => {
+    Object.assign(kept, { results, passed });
+    kept.picks.leave(results);
+    show({ results, passed });
+  };
+  const take = () => {
+    const found = takePassed();
+    if (found === undefined) return;
+    setResults(withKnownIds(found.results, kept.results), found);
+    if (found.tripId !== undefined) trip.setTripId(found.tripId);
+    if (found.memberId !== undefined) trip.setMemberId(found.memberId);
+  };
+  useEffect(() => {
+    take();
+    // What is passed meanwhile is not replaced.
+    const useSamples = (found: Result[]) => kept.results ?? setResults(found, undefined);
+    if (kept.results === undefined) readSamples().then(useSamples, () => useSamples([]));
+    return followPassed(take);
+  }, []);
+  const change = (id: string, changed: Partial<Result>) => {
+    const results = shown.results ?? [];
+    setResults(
+      results.map((one) => (one.id === id ? { ...one, ...changed } : one)),
+      shown.passed,
+    );
+  };
+  return { ...shown, setResults, change };
+}
+
+async function readSamples(): Promise<Result[]> {
+  if (samples === null || passing() !== 'none') return [];
+  const response = await fetch(samples);
+  // Another version of the service has others.
+  return response.ok ? readResults(withMoments(await response.text(), Date.now())) : [];
+}

@@ -1,0 +1,55 @@
+import type { VNode } from 'preact';
+import { useId, useState } from 'preact/hooks';
+import { longest, type Result, readResults } from './results.ts';
+
+/** Takes search results from a file or as pasted text. */
+export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): VNode {
+  const [text, setText] = useState('');
+  const [fault, setFault] = useState<string | undefined>();
+  const [fileId, textId] = [useId(), useId()];
+  const use = (json: string) => {
+    try {
+      onLoad(readResults(json));
+    } catch (error) {
+      setFault((error as Error).message);
+    }
+  };
+  const takeFile = async (event: Event) => {
+    const [file] = (event.currentTarget as HTMLInputElement).files ?? [];
+    if (file === undefined) return;
+    if (file.size > longest) setFault('The file is over 20 MiB.');
+    else use(await file.text());
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    use(text);
+  };
+  return (
+    <form class="panel" onSubmit={submit}>
+      <p class="hint">
+        JSON: one search result or a list of them, each as <code>{'{"name", "source", "details"}'}</code> or
+        as the supplier sent it.
+      </p>
+      <div class="field">
+        <label for={fileId}>File</label>
+        <input id={fileId} type="file" accept=".json,application/json" onChange={takeFile} />
+      </div>
+      <div class="field">
+        <label for={textId}>Paste JSON</label>
+        <textarea
+          id={textId}
+          rows={8}
+          spellcheck={false}
+          value={text}
+          onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)}
+        ></textarea>
+      </div>
+      {fault !== undefined && (
+        <p class="problem" role="alert">
+          {fault}
+        </p>
+      )}
+      <button class="primary">Use results</button>
+    </form>
+  );
+}

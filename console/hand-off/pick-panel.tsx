@@ -1,0 +1,159 @@
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { useLoad } from '../shared/load.ts';
+import { ProblemAlert } from '../shared/parts.tsx';
+import { isTest, read, type Session, useSession } from '../shared/session.ts';
+import type { Confirmation, Pick, Picks } from './picks.ts';
+
+interface PanelProps {
+  pick: Pick;
+  picks: Picks;
+  /** The one that a screen reader is to follow. */
+  isLatest: boolean;
+}
+
+/** What became of a pick: on its way, done, or what went wrong and how to go on. */
+export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
+  const { state, problem, confirmation, resultId, name, type } = pick;
+  const { can } = useSession();
+  const title =
+    resultId === undefined ? (
+      <p class="quiet">
+        {name}, as {type}
+      </p>
+    ) : undefined;
+  if (state === 'failed' && problem) {
+    return (
+      <div class="pick">
+        {title}
+        <ProblemAlert problem={problem}>
+          <p class="buttons">
+            <button type="button" class="primary" onClick={() => void picks.tryAgain(pick)}>
+              Try again
+            </button>
+            <button type="button" class="plain" onClick={() => picks.drop(pick)}>
+              Dismiss
+            </button>
+          </p>
+        </ProblemAlert>
+      </div>
+    );
+  }
+  if (confirmation?.status === 'failed' && confirmation.problem)
+    return (
+      <div class="pick">
+        {title}
+        <ProblemAlert problem={confirmation.problem}>
+          {can(`${type}s`, 'read') && (
+            <p>
+              You can try it again under <a href="#/waiting">Waiting</a>.
+            </p>
+          )}
+        </ProblemAlert>
+      </div>
+    );
+  return (
+    <div class={`pick ${lookOf(pick)}`} role={isLatest ? 'status' : undefined}>
+      {title}
+      {confirmation ? (
+        <Confirmed pick={pick} confirmation={confirmation} picks={picks} />
+      ) : (
+        <p>Handing off as {type}…</p>
+      )}
+    </div>
+  );
+}
+
+function lookOf({ state, confirmation }: Pick): string {
+  return confirmation && isOpen(confirmation.status) ? 'open' : state;
+}
+
+function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
+  const { status, external_id: externalId, id } = confirmation;
+  const { can } = useSession();
+  useStatusUpdates(pick, confirmation, picks);
+  const word = pick.type === 'quote' ? 'Quote' : 'Booking';
+  return (
+    <>
+      <p>
+        <strong>
+          {word} {status.replaceAll('_', ' ')}
+        </strong>
+        {status === 'rejected' && `: ${confirmation.approval?.reason ?? ''}`}
+        {explanations[status]}{' '}
+        {isOpen(status)
+          ? can(`${pick.type}s`, 'read') && <a href="#/waiting">Show it under Waiting</a>
+          : status === 'created' && <RecordLink type={pick.type} id={id} externalId={externalId} />}
+      </p>
+      <p class="hint">
+        External ID <code>{externalId}</code>
+      </p>
+    </>
+  );
+}
+
+/** What happens next, where that is not over. */
+const explanations: Partial<Record<Confirmation['status'], string>> = {
+  accepted: '. The CRM is not answering: the record will be created as soon as it does.',
+  awaiting_approval: '. The record will be created once somebody approves it.',
+};
+
+interface ConfirmedProps {
+  pick: Pick;
+  confirmation: Confirmation;
+  picks: Picks;
+}
+
+/** Loads a hand-off that waits again and again, until it is created or ends without a record. */
+function useStatusUpdates(pick: Pick, { status, external_id: id }: Confirmation, picks: Picks): void {
+  const { can } = useSession();
+  const isFollowed = isOpen(status) && can(`${pick.type}s`, 'read');
+  const { data: current } = useLoad(
+    `handoff ${id}`,
+    async (session) => (isFollowed ? read<Confirmation>(session, `/v1/handoffs/${id}`) : undefined),
+    isFollowed ? followMs : undefined,
+  );
+  useEffect(() => {
+    if (current && current.status !== status) picks.settle(pick, current);
+  }, [current]);
+}
+
+const followMs = 2000;
+
+/** Whether it can still become a record. */
+function isOpen(status: Confirmation['status']): boolean {
+  return status === 'accepted' || status === 'awaiting_approval';
+}
+
+interface LinkProps {
+  type: Pick['type'];
+  id: string | null;
+  externalId: string;
+}
+
+/** Address of a record in the CRM, with `{id}`; null while the service does not know it. */
+async function readRecordUrl({ memory }: Session): Promise<string | null> {
+  const known = memory.get('record-url') as string | undefined;
+  if (known !== undefined) return known;
+  const response = await fetch('/console/settings', { signal: AbortSignal.timeout(settingsTimeoutMs) });
+  const { record_url: found } = (await response.json()) as { record_url: string | null };
+  if (found !== null) memory.set('record-url', found);
+  return found;
+}
+
+const settingsTimeoutMs = 5000;
+
+/** Leads to the record in the CRM; in this console where it is not there, or the CRM's address is not known. */
+function RecordLink({ type, id, externalId }: LinkProps): VNode | null {
+  const { consumer, can } = useSession();
+  const { data: pattern, isLoading } = useLoad('record-url', readRecordUrl);
+  if (isLoading && pattern === undefined) return null;
+  if (!pattern || id === null || isTest(consumer))
+    return can(`${type}s`, 'read') ? <a href={`#/records/${type}s/${externalId}`}>Show the {type}</a> : null;
+  const address = pattern.replace('{id}', encodeURIComponent(id));
+  return (
+    <a href={address} target="_blank" rel="noopener noreferrer">
+      Open the {type} in the CRM
+    </a>
+  );
+}

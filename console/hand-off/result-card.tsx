@@ -1,0 +1,243 @@
+import type { VNode } from 'preact';
+import { useId, useMemo, useRef } from 'preact/hooks';
+import { parseDigits } from '../shared/json-text.ts';
+import { Field, FoldedJson, single } from '../shared/parts.tsx';
+import { useSession } from '../shared/session.ts';
+import { inWords, relative, useNow } from '../shared/time.tsx';
+import { glance, isRealDay } from './guess.ts';
+import { PickPanel } from './pick-panel.tsx';
+import { isMade, type Pick, type Picks, type RecordType } from './picks.ts';
+import type { Result } from './results.ts';
+import type { Trip } from './trip-form.tsx';
+
+interface CardProps {
+  result: Result;
+  trip: Trip;
+  picks: Picks;
+  /** The pick that was made last on the whole page. */
+  latest: Pick | undefined;
+  onChange: (changed: Partial<Result>) => void;
+}
+
+/** A search result: what it is, what to know before the click, and what became of it. */
+export function ResultCard({ result, trip, picks, latest, onChange }: CardProps): VNode {
+  const { can } = useSession();
+  const heading = useId();
+  const own = picks.all.filter(({ resultId }) => resultId === result.id);
+  const types = (['quote', 'booking'] as const).filter((type) => can(`${type}s`, 'write'));
+  const now = useNow(10_000);
+  const hasEnded = result.validUntil !== undefined && Date.parse(result.validUntil) <= now;
+  const made = own.filter(isMade);
+  const handOff = (type: RecordType) => {
+    const chosen = trip.choose();
+    if (chosen) void picks.handOff(result, type, chosen.tripId, chosen.memberId);
+  };
+  const isEarly = trip.isReading && trip.memberId === '';
+  return (
+    <article aria-labelledby={heading}>
+      <Facts result={result} heading={heading} now={now} />
+      {result.isGuessed && <Guesses result={result} onChange={onChange} />}
+      <FoldedJson summary="Details" text={result.details} label="Details" />
+      {!hasEnded && (
+        <Buttons
+          types={types}
+          own={own}
+          made={made}
+          name={result.name}
+          isEarly={isEarly}
+          onHandOff={handOff}
+        />
+      )}
+      {own.map((pick) => (
+        <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
+      ))}
+    </article>
+  );
+}
+
+interface ButtonsProps {
+  types: RecordType[];
+  /** The picks of this result, and those that made something. */
+  own: Pick[];
+  made: Pick[];
+  name: string;
+  isEarly: boolean;
+  onHandOff: (type: RecordType) => void;
+}
+
+/** One for each type; once something was made of the result, one that asks first. */
+function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): VNode {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  const isSending = (type: RecordType) => own.some((pick) => pick.type === type && pick.state === 'sending');
+  const [last] = made;
+  const close = () => dialog.current?.close();
+  const buttons = types.map((type) => (
+    <HandOffButton
+      key={type}
+      text={`Hand off as ${type}`}
+      isPrimary={type === types[0]}
+      isEarly={isEarly}
+      isSending={isSending(type)}
+      onClick={() => {
+        close();
+        onHandOff(type);
+      }}
+    />
+  ));
+  if (last === undefined) return <div class="buttons">{buttons}</div>;
+  // The button that was pressed keeps its place and the focus.
+  return (
+    <>
+      <div class="buttons">
+        <HandOffButton
+          key={last.type}
+          text="Hand off again…"
+          isEarly={isEarly}
+          isSending={types.some(isSending)}
+          onClick={() => dialog.current?.showModal()}
+        />
+      </div>
+      <dialog ref={dialog} aria-labelledby={heading}>
+        <h3 id={heading}>Hand off again?</h3>
+        <p>
+          <bdi>{name}</bdi> was already handed off as a {last.type}. This makes another record.
+        </p>
+        <div class="buttons">
+          {buttons}
+          <button type="button" class="plain" onClick={close}>
+            Cancel
+          </button>
+        </div>
+      </dialog>
+    </>
+  );
+}
+
+interface ButtonProps {
+  text: string;
+  isPrimary?: boolean;
+  /** Nobody can have chosen a member yet: a click would be in vain. */
+  isEarly: boolean;
+  isSending: boolean;
+  onClick: () => void;
+}
+
+/** It stays focusable while it works, and a double click or a key that is held down counts once. */
+function HandOffButton({ text, isPrimary = false, isEarly, isSending, onClick }: ButtonProps): VNode {
+  const ignoreRepeats = (event: KeyboardEvent) => {
+    if (event.repeat) event.preventDefault();
+  };
+  return (
+    <button
+      type="button"
+      class={isPrimary ? 'primary' : 'plain'}
+      aria-busy={isSending}
+      disabled={isEarly}
+      onClick={single(onClick)}
+      onKeyDown={ignoreRepeats}
+    >
+      {text}
+    </button>
+  );
+}
+
+interface FactsProps {
+  result: Result;
+  heading: string;
+  now: number;
+}
+
+function Facts({ result, heading, now }: FactsProps): VNode {
+  const facts = useMemo(() => glance(parseDigits(result.details)), [result.details]);
+  const { kind, price, previousPrice, when } = facts;
+  const expiresAt = result.validUntil === undefined ? facts.expiresAt : Date.parse(result.validUntil);
+  return (
+    <>
+      <div class="result-head">
+        <h3 id={heading}>{result.name}</h3>
+        <p class="quiet">
+          {kind && (
+            <>
+              <span class="kind">{kind}</span>{' '}
+            </>
+          )}
+          <span class="supplier">{result.source}</span>
+          {when && ` · ${dayOf(when)}`}
+        </p>
+        {price && <p class="price">{price}</p>}
+      </div>
+      {previousPrice && <p class="notice">The price has changed: it was {previousPrice}.</p>}
+      {expiresAt !== undefined && (
+        <Expiry at={expiresAt} now={now} isSure={result.validUntil !== undefined} />
+      )}
+    </>
+  );
+}
+
+interface ExpiryProps {
+  at: number;
+  now: number;
+  /** The result says so plainly; else it is a guess, and somebody may know better. */
+  isSure: boolean;
+}
+
+/** Said before the click: what an expired offer becomes can't be bought. */
+function Expiry({ at, now, isSure }: ExpiryProps): VNode {
+  const soon = 15 * 60_000;
+  if (at <= now) {
+    const text = isSure
+      ? `This offer expired ${relative(at, now)}. Search again for a new one.`
+      : `This offer may have expired ${relative(at, now)}. Check it before you hand it off.`;
+    return (
+      <p class="notice bad" title={inWords(at)}>
+        {text}
+      </p>
+    );
+  }
+  return (
+    <p class={at - now < soon ? 'notice' : 'quiet'} title={inWords(at)}>
+      The offer ends {relative(at, now)}.
+    </p>
+  );
+}
+
+/** The day and the time of day as the supplier wrote them: they are those of the place. */
+function dayOf(moment: string): string {
+  if (!isRealDay(moment)) return moment;
+  const day = new Date(`${moment.slice(0, 10)}T12:00:00Z`);
+  const time = /T(\d\d:\d\d)/.exec(moment)?.[1];
+  const text = day.toLocaleDateString('en-GB', {
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+    timeZone: 'UTC',
+  });
+  return time === undefined ? text : `${text}, ${time}`;
+}
+
+function Guesses({ result, onChange }: GuessesProps): VNode {
+  return (
+    <fieldset class="guesses">
+      <legend>Name and supplier were guessed. Correct them here.</legend>
+      <Field
+        label="Name"
+        value={result.name}
+        maxLength={255}
+        onInput={(name: string) => onChange({ name })}
+      />
+      <Field
+        label="Supplier"
+        value={result.source}
+        maxLength={255}
+        onInput={(source: string) => onChange({ source })}
+      />
+    </fieldset>
+  );
+}
+
+interface GuessesProps {
+  result: Result;
+  onChange: (changed: Partial<Result>) => void;
+}

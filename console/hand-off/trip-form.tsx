@@ -1,0 +1,125 @@
+import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { type Loaded, useLoad } from '../shared/load.ts';
+import { MemberPicker } from '../shared/member-picker.tsx';
+import { remember, sortedName } from '../shared/members.ts';
+import { recall } from '../shared/memory.ts';
+import { pageFacts } from '../shared/page-facts.ts';
+import { Field, ProblemAlert } from '../shared/parts.tsx';
+import { type Session, useSession } from '../shared/session.ts';
+import { isUuid } from '../shared/uuid.ts';
+
+interface Chosen {
+  tripId: string;
+  memberId: string;
+}
+
+export interface Trip extends Chosen {
+  setTripId: (id: string) => void;
+  setMemberId: (id: string) => void;
+  /** Undefined where the person may not read members. */
+  members: Loaded<Page<Member>> | undefined;
+  /** The members are asked for, and no answer came yet. */
+  isReading: boolean;
+  /** What is missing, after somebody tried without it. */
+  fault: string | undefined;
+  /** The trip and the member that a result is for; undefined where one is missing, and then says so. */
+  choose(): Chosen | undefined;
+}
+
+/** Survives a visit to another page. */
+interface Kept {
+  tripId: string;
+  /** Undefined until somebody chooses. */
+  chosenId: string | undefined;
+}
+
+export function useTrip(): Trip {
+  const session = useSession();
+  const kept = recall<Kept>(session.memory, 'trip', () => ({ tripId: makeUuid(), chosenId: undefined }));
+  const [tripId, setTripId] = useState(kept.tripId);
+  const [chosenId, setMemberId] = useState(kept.chosenId);
+  const [isTried, setTried] = useState(false);
+  const canRead = session.can('members', 'read');
+  const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));
+  const memberId = chosenId ?? firstOf(members.data) ?? '';
+  Object.assign(kept, { tripId, chosenId });
+  const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
+  const choose = () => {
+    const isComplete = faultOf(chosen) === undefined;
+    setTried(!isComplete);
+    if (!isComplete) document.getElementById('trip')?.scrollIntoView({ block: 'nearest' });
+    return isComplete ? chosen : undefined;
+  };
+  return {
+    ...{ tripId, setTripId, memberId, setMemberId, choose },
+    fault: isTried ? faultOf(chosen) : undefined,
+    isReading: canRead && members.data === undefined && members.problem === undefined,
+    members: canRead ? (members as Loaded<Page<Member>>) : undefined,
+  };
+}
+
+function faultOf({ tripId, memberId }: Chosen): string | undefined {
+  if (memberId === '') return 'Choose a member first.';
+  if (!isUuid(memberId)) return "The member's External ID is not a UUID.";
+  if (!isUuid(tripId)) return 'The trip ID is not a UUID.';
+  return undefined;
+}
+
+/** The newest members: somebody to begin with, and whether members can be read at all. */
+async function readMembers(session: Session): Promise<Page<Member>> {
+  const page = await session.client.members.list({ limit: 8 }).page();
+  remember(session, page.data);
+  return { ...page, data: page.data.toSorted((a, b) => sortedName(a).localeCompare(sortedName(b))) };
+}
+
+/** To try the console, any member will do; in production nobody is chosen by accident. */
+function firstOf(page: Page<Member> | undefined): string | undefined {
+  return pageFacts.samples ? page?.data[0]?.id : undefined;
+}
+
+/** Whom the results are for, and on which trip. */
+export function TripForm({ trip }: { trip: Trip }): VNode {
+  const { members, memberId, setMemberId, tripId, setTripId, fault } = trip;
+  return (
+    <section id="trip" class="trip" aria-label="For whom">
+      {members === undefined || isWithout(members) ? (
+        <Field
+          label="Member"
+          value={memberId}
+          onInput={setMemberId}
+          placeholder="External ID of the member"
+        />
+      ) : (
+        <MemberPicker memberId={memberId} onChange={setMemberId} suggested={members.data?.data} />
+      )}
+      <div class="with-button">
+        <Field label="Trip ID" value={tripId} onInput={setTripId} maxLength={36} />
+        <button type="button" class="plain" onClick={() => setTripId(makeUuid())}>
+          New trip
+        </button>
+      </div>
+      {fault !== undefined && (
+        <p class="problem" role="alert">
+          {fault}
+        </p>
+      )}
+      {members?.problem && (
+        <ProblemAlert problem={members.problem}>
+          <p>
+            {isWithout(members) && "You can still hand off with a member's External ID. "}
+            <button type="button" class="link" onClick={members.reload}>
+              Load the members again
+            </button>
+          </p>
+        </ProblemAlert>
+      )}
+    </section>
+  );
+}
+
+/** The members could not be read: the CRM may be unavailable, and hand-offs accepted nevertheless. */
+function isWithout({ data, problem }: Loaded<Page<Member>>): boolean {
+  return data === undefined && problem !== undefined;
+}

@@ -1,0 +1,18 @@
+import type { VNode } from 'preact';
+
+/** In place of a page: the address leads to none, or to one that these credentials may not use. */
+export function NoPage({ isForbidden }: { isForbidden: boolean }): VNode {
+  return (
+    <>
+      <h1>{isForbidden ? 'No access to this page' : 'Page not found'}</h1>
+      <p>
+        {isForbidden
+          ? 'Your key has no permission for it. An administrator can grant it.'
+          : 'There is nothing at this address. The link may be incomplete.'}
+      </p>
+      <p>
+        <a href="#/">Go to the start page</a>
+      </p>
+    </>
+  );
+}

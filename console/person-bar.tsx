@@ -1,0 +1,53 @@
+import type { VNode } from 'preact';
+import { actAs, type PersonSession } from './shared/person.ts';
+import type { OwnConsumer } from './shared/session.ts';
+
+interface WhoProps {
+  consumer: OwnConsumer;
+  /** Undefined where a key is used. */
+  person: PersonSession | undefined;
+}
+
+/** Who is signed in, and as what: a person with several consumers changes between them here. */
+export function Who({ consumer, person }: WhoProps): VNode {
+  if (person === undefined)
+    return (
+      <span class="who" title={consumer.id}>
+        {consumer.name}
+      </span>
+    );
+  const { name, email } = person.person;
+  const others = person.consumers.length > 1;
+  return (
+    <span class="who" title={email ?? name}>
+      {name} as{' '}
+      {others ? (
+        <select
+          aria-label="Act as"
+          value={consumer.id}
+          onChange={(event: Event) => void actAs((event.currentTarget as HTMLSelectElement).value)}
+        >
+          {person.consumers.map((one) => (
+            <option key={one.id} value={one.id}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <span title={consumer.id}>{consumer.name}</span>
+      )}
+    </span>
+  );
+}
+
+/** Says that somebody who does nothing is about to be signed out; any key or click keeps the session. */
+export function PersonStrip({ seconds }: { seconds: number }): VNode {
+  return (
+    <div class="band" role="alert">
+      <p>
+        You will be signed out in {seconds} {seconds === 1 ? 'second' : 'seconds'}.
+        <button type="button">Stay signed in</button>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,208 @@
+import type { Booking, Member, Quote } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useKept } from '../shared/kept.ts';
+import { type KeptPages, usePages } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { MemberPicker } from '../shared/member-picker.tsx';
+import { memberName, remember, useMembers } from '../shared/members.ts';
+import { Badge, type Column, Field, Id, List } from '../shared/parts.tsx';
+import { useParameters } from '../shared/router.ts';
+import { useSession } from '../shared/session.ts';
+import { Ago } from '../shared/time.tsx';
+import { keepAddress, titles } from './collections.ts';
+import { type Collection, type Given, searchFor } from './search.ts';
+
+type RecordRow = Quote | Booking;
+
+const names = ['search', 'trip_id', 'member_id', 'status'] as const;
+type Filters = Record<(typeof names)[number], string>;
+
+/** A list with its search. What is searched for stands in the address. */
+export function RecordList({ collection }: { collection: Collection }): VNode {
+  const [asked, ask] = useParameters(names);
+  const session = useSession();
+  useEffect(() => keepAddress(session, collection), [asked]);
+  const Results = collection === 'members' ? Members : Records;
+  return (
+    <>
+      <SearchForm collection={collection} asked={asked} ask={ask} />
+      <Results key={JSON.stringify(asked)} collection={collection} asked={asked} />
+    </>
+  );
+}
+
+interface SearchFormProps {
+  collection: Collection;
+  asked: Filters;
+  ask: (filters: Filters) => void;
+}
+
+function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
+  const [filters, setFilters] = useState(asked);
+  // At once: what somebody types before the browser paints is not to be lost.
+  useLayoutEffect(() => setFilters(asked), [asked]);
+  const set = (name: keyof Filters) => (value: string) => setFilters({ ...filters, [name]: value });
+  const submit = (event: Event) => {
+    event.preventDefault();
+    ask(Object.fromEntries(names.map((name) => [name, filters[name].trim()])) as Filters);
+  };
+  const isMembers = collection === 'members';
+  return (
+    <form class="filters" role="search" onSubmit={submit}>
+      <Field
+        label="Search"
+        type="search"
+        value={filters.search}
+        onInput={set('search')}
+        maxLength={100}
+        pattern="\s*\S.*\S\s*"
+        title="Two characters or more"
+        placeholder={isMembers ? 'Name, e-mail, phone or ID' : 'Name, supplier, status or ID'}
+      />
+      {!isMembers && <MemberField memberId={filters.member_id} onChange={set('member_id')} />}
+      <button class="primary">Search</button>
+      {!isMembers && (
+        <details class="more" open={Boolean(asked.trip_id || asked.status)}>
+          <summary>More filters</summary>
+          <div class="filters">
+            <Field
+              label="Trip"
+              value={filters.trip_id}
+              onInput={set('trip_id')}
+              placeholder="ID of the trip"
+            />
+            <Field label="Status" value={filters.status} onInput={set('status')} />
+          </div>
+        </details>
+      )}
+    </form>
+  );
+}
+
+function MemberField({ memberId, onChange }: { memberId: string; onChange: (id: string) => void }): VNode {
+  const { can } = useSession();
+  if (can('members', 'read')) return <MemberPicker memberId={memberId} onChange={onChange} />;
+  return <Field label="Member" value={memberId} onInput={onChange} placeholder="External ID of the member" />;
+}
+
+interface ResultsProps {
+  collection: Collection;
+  asked: Filters;
+}
+
+/** The pages that a search finds; those that were shown before somebody followed a link and came back. */
+function useFound<Row>(collection: Collection, { search, ...filters }: Filters) {
+  const { found, keep } = useKept<KeptPages<Row> & { meaning: Given }>();
+  const chosen = useRef<Given>(found?.meaning ?? {});
+  const name = JSON.stringify([collection, search, filters]);
+  const pages = usePages<Row>(name, searchFor<Row>(collection, search, filters, chosen), undefined, found);
+  keep(pages.kept && { ...pages.kept, meaning: chosen.current });
+  return pages;
+}
+
+function Records({ collection, asked }: ResultsProps): VNode {
+  const pages = useFound<RecordRow>(collection, asked);
+  const members = useMembers((pages.data ?? []).map(({ member_id }) => member_id));
+  const columns: Column<RecordRow>[] = [
+    {
+      title: 'Name',
+      cell: ({ id, name }) => (
+        <a class="name" href={`#/records/${collection}/${id}`}>
+          {name || 'Unnamed'}
+        </a>
+      ),
+    },
+    {
+      title: 'Member',
+      cell: ({ member_id: id }) => <MemberLink id={id} member={members.get(id ?? '')} />,
+    },
+    { title: 'Supplier', cell: ({ source }) => source },
+    { title: 'Status', cell: ({ status }) => <Badge>{status ?? ''}</Badge> },
+    {
+      title: 'Trip',
+      cell: ({ trip_id: trip }) =>
+        trip && (
+          <a class="quiet-link" href={`#/records/${collection}?trip_id=${trip}`} title="All of this trip">
+            <Id>{trip}</Id>
+          </a>
+        ),
+    },
+    { title: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
+  ];
+  return (
+    <List
+      caption={titles[collection]}
+      pages={pages}
+      columns={columns}
+      keyOf={({ id }: RecordRow) => id}
+      empty={isFiltered(asked) ? <NoMatch collection={collection} /> : <NoneYet collection={collection} />}
+    />
+  );
+}
+
+function Members({ asked }: ResultsProps): VNode {
+  const session = useSession();
+  const pages = useFound<Member>('members', asked);
+  useEffect(() => remember(session, pages.data ?? []), [pages.data?.length]);
+  const columns: Column<Member>[] = [
+    {
+      title: 'Name',
+      cell: (member) => (
+        <a class="name" href={`#/records/members/${member.id}`}>
+          {memberName(member)}
+        </a>
+      ),
+    },
+    { title: 'E-mail', cell: (row) => row.email },
+    { title: 'Phone', cell: ({ phone }) => phone },
+    { title: 'Changed', cell: ({ updated_at }) => <Ago at={updated_at} /> },
+  ];
+  return (
+    <List
+      caption="Members"
+      pages={pages}
+      columns={columns}
+      keyOf={({ id }: Member) => id}
+      empty={
+        isFiltered(asked) ? (
+          <NoMatch collection="members" />
+        ) : (
+          <>
+            <p>The CRM has no members with an External ID.</p>
+            <p>Members appear here once the CRM gives them one.</p>
+          </>
+        )
+      }
+    />
+  );
+}
+
+function isFiltered(asked: Filters): boolean {
+  return Object.values(asked).some(Boolean);
+}
+
+function NoMatch({ collection }: { collection: Collection }): VNode {
+  return (
+    <>
+      <p>Nothing matches.</p>
+      <p>
+        <a href={`#/records/${collection}`}>Show all {collection}</a>
+      </p>
+    </>
+  );
+}
+
+function NoneYet({ collection }: { collection: Collection }): VNode {
+  const { can } = useSession();
+  return (
+    <>
+      <p>No {collection} yet.</p>
+      {can(collection, 'write') && (
+        <p>
+          <a href="#/hand-off">Hand off a search result</a>
+        </p>
+      )}
+    </>
+  );
+}

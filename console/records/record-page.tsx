@@ -1,0 +1,183 @@
+import type { VNode } from 'preact';
+import type { Problem } from '../shared/api.ts';
+import { type Field, fieldOf, fieldsOf } from '../shared/json-text.ts';
+import { useLoad } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { memberName, useMembers } from '../shared/members.ts';
+import { Badge, Freshness, ProblemAlert, Skeleton, TryAgain } from '../shared/parts.tsx';
+import { useSession } from '../shared/session.ts';
+import { useDocumentTitle, useHeading } from '../shared/title.ts';
+import { CopyableId, Details, Value } from '../shared/value.tsx';
+import { labelOf } from '../shared/words.ts';
+import { listAddress, titles } from './collections.ts';
+import { History } from './history.tsx';
+import { type Maker, MakerName } from './maker.tsx';
+import type { Collection } from './search.ts';
+
+interface RecordProps {
+  collection: Collection;
+  id: string;
+}
+
+/** One record: its name, its fields in words, its details, and what became of it. */
+export function RecordPage({ collection, id }: RecordProps): VNode {
+  const session = useSession();
+  const path = `/v1/${collection}/${encodeURIComponent(id)}`;
+  // Text: every digit counts.
+  const loaded = useLoad(path, async ({ send }) => (await send(path)).text);
+  const { data, problem, reload } = loaded;
+  const heading = useHeading();
+  const name = data === undefined ? undefined : nameOf(collection, data);
+  useDocumentTitle(name);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href={listAddress(session, collection)}>{titles[collection]}</a>
+      </nav>
+      <div class="title">
+        <h1 ref={heading} tabindex={-1}>
+          {name ?? kinds[collection]}
+        </h1>
+        <Badge>{textOf(data, 'status')}</Badge>
+      </div>
+      <Freshness of={loaded} />
+      {problem && (
+        <ProblemAlert problem={problem}>
+          <WayOn collection={collection} problem={problem} reload={reload} />
+        </ProblemAlert>
+      )}
+      <div class={problem?.status === 404 ? 'stack' : 'beside'}>
+        <div class="stack">
+          {loaded.isLoading && data === undefined && <Skeleton />}
+          {data !== undefined && <Facts collection={collection} id={id} fields={fieldsOf(data)} />}
+        </div>
+        {collection !== 'members' && <History path={path} what={kinds[collection].toLowerCase()} />}
+      </div>
+    </>
+  );
+}
+
+interface WayOnProps {
+  collection: Collection;
+  problem: Problem;
+  reload: () => unknown;
+}
+
+/** What is not there is not there the next time either. */
+function WayOn({ collection, problem, reload }: WayOnProps): VNode {
+  if (problem.status !== 404) return <TryAgain act={reload} />;
+  return (
+    <p>
+      <a href={`#/records/${collection}`}>Show all {collection}</a>
+    </p>
+  );
+}
+
+interface OverviewProps {
+  collection: Collection;
+  fields: readonly Field[];
+}
+
+function Facts({ collection, id, fields }: RecordProps & OverviewProps): VNode {
+  return (
+    <>
+      <Overview collection={collection} fields={fields} />
+      {collection === 'members' && <RecordsOf memberId={id} />}
+      {fields.filter(isStructured).map(({ name, text }) => (
+        <Details key={name} json={text} title={labelOf(name)} />
+      ))}
+    </>
+  );
+}
+
+const kinds: Record<Collection, string> = { quotes: 'Quote', bookings: 'Booking', members: 'Member' };
+
+function nameOf(collection: Collection, json: string): string {
+  if (collection !== 'members') return textOf(json, 'name') || `Unnamed ${kinds[collection].toLowerCase()}`;
+  return memberName({
+    first_name: textOf(json, 'first_name') ?? null,
+    last_name: textOf(json, 'last_name') ?? null,
+  });
+}
+
+/** A field that has a text; empty where it has none, or is not shown to this consumer. */
+function textOf(json: string | undefined, name: string): string {
+  const text = json === undefined ? undefined : fieldOf(json, name);
+  return text?.startsWith('"') ? (JSON.parse(text) as string) : '';
+}
+
+/** Shown in a panel of its own. */
+function isStructured({ name, text }: Field): boolean {
+  return name !== 'created_by' && /^\{|^\[\s*[{[]/.test(text);
+}
+
+/** What stands in the heading needs no line. */
+const inHeading = ['name', 'first_name', 'last_name', 'status'];
+
+function Overview({ collection, fields }: OverviewProps): VNode {
+  const shown = fields.filter((field) => !inHeading.includes(field.name) && !isStructured(field));
+  // Ids are for programs: they come last.
+  const ordered = [...shown.filter(({ name }) => !isId(name)), ...shown.filter(({ name }) => isId(name))];
+  return (
+    <section class="panel" aria-label="Overview">
+      <dl class="fields">
+        {ordered.map((field) => (
+          <>
+            <dt>{labelOf(field.name)}</dt>
+            <dd>
+              <FieldValue collection={collection} {...field} />
+            </dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+function isId(name: string): boolean {
+  return name === 'id' || name === 'trip_id';
+}
+
+function FieldValue({ collection, name, text }: Field & Pick<RecordProps, 'collection'>): VNode {
+  const value = text.startsWith('"') ? (JSON.parse(text) as string) : '';
+  if (name === 'member_id' && value) return <MemberOf id={value} />;
+  if (name === 'trip_id' && value)
+    return (
+      <>
+        <CopyableId id={value} what="the trip's ID" />{' '}
+        <a href={`#/records/${collection}?trip_id=${value}`}>{titles[collection]} of this trip</a>
+      </>
+    );
+  if (name === 'created_by' && text.startsWith('{')) return <MakerName maker={JSON.parse(text) as Maker} />;
+  return <Value json={text} label={labelOf(name)} />;
+}
+
+function MemberOf({ id }: { id: string }): VNode {
+  const member = useMembers([id]).get(id);
+  return (
+    <>
+      <MemberLink id={id} member={member} />
+      {member?.email && (
+        <>
+          {' '}
+          <span class="quiet">{member.email}</span>
+        </>
+      )}
+    </>
+  );
+}
+
+function RecordsOf({ memberId }: { memberId: string }): VNode {
+  const { can } = useSession();
+  return (
+    <p class="buttons">
+      {(['quotes', 'bookings'] as const)
+        .filter((one) => can(one, 'read'))
+        .map((one) => (
+          <a class="button" key={one} href={`#/records/${one}?member_id=${memberId}`}>
+            {titles[one]} of this member
+          </a>
+        ))}
+    </p>
+  );
+}

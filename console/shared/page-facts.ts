@@ -1,0 +1,13 @@
+/** What the service tells its page before anybody signs in: `src/features/console/console-files.ts` writes it. */
+interface PageFacts {
+  environment: string;
+  version: string;
+  /** How people sign in with an account of their company; null where they cannot. */
+  people: { label: string; only: boolean } | null;
+  /** Origins of the pages that may pass results. */
+  result_origins: readonly string[];
+  /** Address of results to try the hand-off with; null in production. */
+  samples: string | null;
+}
+
+export const pageFacts = JSON.parse(document.documentElement.dataset['facts'] ?? '{}') as PageFacts;
