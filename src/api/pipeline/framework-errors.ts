@@ -21,8 +21,9 @@ export function problemOfFramework(
   error: FastifyError,
   readOnly: readonly string[] = [],
   takesForm = false,
+  most = maxFaults,
 ): Problem | undefined {
-  if (error.validation) return problemOfValidation(error.validation, error.validationContext, readOnly);
+  if (error.validation) return problemOfValidation(error.validation, error.validationContext, readOnly, most);
   switch (error.code) {
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
       return wrongMediaType(takesForm);
@@ -51,6 +52,7 @@ function problemOfValidation(
   failures: FastifySchemaValidationError[],
   context: string | undefined,
   readOnly: readonly string[],
+  most: number,
 ): Problem {
   const faults = new Map<string, Fault>();
   for (const failure of failures) {
@@ -61,9 +63,9 @@ function problemOfValidation(
       faults.set(path, toFault(path, message, context));
     }
   }
-  const errors = [...faults.values()].slice(0, maxFaults);
+  const errors = [...faults.values()].slice(0, most);
   const part = parts[context ?? ''] ?? 'query';
-  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size)}.`;
+  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size, most)}.`;
   return new Problem('invalid_request', detail, { errors });
 }
 
@@ -75,8 +77,8 @@ function isReadOnly(
 }
 
 /** The end of a detail: how many faults there are beyond the first. */
-function furtherFaults(count: number): string {
-  if (count > maxFaults) return `, and there are more faults than the ${maxFaults} that are listed`;
+function furtherFaults(count: number, most: number): string {
+  if (count > most) return `, and there are more faults than the ${most} that are listed`;
   return count > 1 ? `, and ${count - 1} more` : '';
 }
 

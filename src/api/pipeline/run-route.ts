@@ -22,7 +22,7 @@ import { type Route, type RouteAnswer, storesAnswers } from '../route.ts';
 import { requireWithinLimit } from './authentication.ts';
 import { bytesOf } from './body.ts';
 import { isConditional } from './conditional.ts';
-import { problemOfFramework } from './framework-errors.ts';
+import { mostErrors, problemOfFramework } from './framework-errors.ts';
 import { withoutHiddenFaults, withoutHiddenRefusal } from './hidden-faults.ts';
 import { type PassedKey, type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
 import { isFinal, problemAnswer, problemOfError } from './problem-answer.ts';
@@ -147,7 +147,8 @@ async function inputOf(route: Route, request: FastifyRequest, call: Call) {
 /** Throws `Problem` for faults that the handler does not tell. */
 function faultsIn(route: Route, { validationError, body }: FastifyRequest): readonly Fault[] {
   if (validationError === undefined) return [];
-  const problem = problemOfFramework(validationError as FastifyError, readOnlyFields(route));
+  const error = validationError as FastifyError;
+  const problem = problemOfFramework(error, readOnlyFields(route), false, mostErrors);
   if (validationError.validationContext !== 'body' || !isObject(body)) throw problem ?? validationError;
   return problem?.facts.errors ?? [];
 }

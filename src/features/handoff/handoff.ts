@@ -177,7 +177,8 @@ export function requireSameMember(known: string | null | undefined, memberId: st
   );
 }
 
-function needsApprovalToUpdate({ name, collection }: Resource): Problem {
+/** The refusal of a change of a record that the item has. */
+export function needsApprovalToUpdate({ name, collection }: Resource): Problem {
   const detail = `The item has a ${name} already, and these credentials can't change ${collection} without approval. Leave on_repeat out to get the ${name} as it is.`;
   const errors = [{ pointer: '#/on_repeat', message: 'must be return, or left out' }];
   return new Problem('approval_required', detail, {
@@ -201,7 +202,7 @@ function isValid(values: () => unknown): boolean {
 }
 
 /** Throws `Problem` offer_expired. What was begun has to be looked for first. */
-export function requireValid({ validUntil }: HandoffRequest): void {
+export function requireValid({ validUntil }: Pick<HandoffRequest, 'validUntil'>): void {
   if (validUntil !== undefined && wallMs() >= validUntil) throw offerExpired(validUntil);
 }
 

@@ -51,7 +51,10 @@ function isWaiting(status: StoredHandoff['status']): status is Waiting {
 }
 
 /** Throws `conflict` where the hand-off that waits is for another member. */
-export function requireSameItem(stored: StoredHandoff | undefined, { memberId }: HandoffRequest): void {
+export function requireSameItem(
+  stored: StoredHandoff | undefined,
+  { memberId }: Pick<HandoffRequest, 'memberId'>,
+): void {
   if (stored !== undefined && isWaiting(stored.status)) requireSameMember(stored.memberId, memberId);
 }
 

@@ -6,23 +6,31 @@ import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Fault } from '../../platform/base/problems.ts';
 import { isUuid } from '../../platform/base/uuid.ts';
+import { namesFrom } from '../../records/field-values.ts';
 import type { Resources } from '../../records/mapping.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { MemberCache, RecordCopy } from '../../records/offers.ts';
+import { handedOffFields } from '../../records/quotes-and-bookings.ts';
 import type { Resource } from '../../records/resource.ts';
 import {
-  type HandoffRequest,
   type HandoffType,
+  needsApprovalToUpdate,
   requireSameMember,
   requireValid,
-  valuesOf,
 } from '../handoff/handoff.ts';
-import { type OfferBody, type OfferPlace, offerProblems, readOffer } from '../handoff/routes/body.ts';
-import { type HandoffParts, itemIdOf, withoutHidden } from '../handoff/routes/handoff.ts';
+import {
+  type OfferPlace,
+  offerProblems,
+  problemsOf,
+  readSound,
+  type SoundOffer,
+} from '../handoff/routes/body.ts';
+import { type HandoffParts, itemIdOf, mustBeApproved, withoutHidden } from '../handoff/routes/handoff.ts';
+import { requireSameItem } from '../handoff/stored-items.ts';
 
-/** An item of a body, if it is as the schema has it, and how refusals of it are placed. */
+/** An item of a body, which may be anything, and how refusals of it are placed. */
 export interface CheckedOffer {
-  body: OfferBody;
+  body: unknown;
   place: OfferPlace;
   placed: (problem: Problem) => Problem;
 }
@@ -65,10 +73,6 @@ interface Checking {
   call: Call;
 }
 
-export function isTypeOfHandoff(type: unknown): type is HandoffType {
-  return type === 'quote' || type === 'booking';
-}
-
 /** An offer that ends within so many milliseconds may end before somebody has decided. */
 const soonMs = 600_000;
 /** A member that was read so many seconds ago is there. */
@@ -82,11 +86,21 @@ export async function checkOffers(
   { faults, offers, memberId }: WhatToCheck,
   checking: Checking,
 ): Promise<Checked> {
-  const found = await Promise.all(offers.map((offer) => checkOffer(parts, offer, checking)));
+  const lists = new Map<HandoffType, Promise<readonly KnownRecord[]>>();
+  const knownOf = (type: HandoffType, tripId: string) => {
+    const list = lists.get(type) ?? recordsOfTrip(parts, parts.resources[type], tripId, checking.call);
+    lists.set(type, list);
+    return list;
+  };
+  const found = await Promise.all(offers.map((offer) => checkOffer({ ...parts, knownOf }, offer, checking)));
   const ofMember = await checkMember(parts, memberId, checking);
-  const problems = [...schemaProblem(faults), ...ofMember, ...found.flatMap((one) => one.problems)].map(
-    toFinding,
+  const named = new Set(faults.map((fault) => ('pointer' in fault ? fault.pointer : '')));
+  const others = [...ofMember, ...found.flatMap((one) => one.problems)].filter(
+    ({ facts: { errors = [] } }) =>
+      errors.length === 0 || !errors.every((fault) => 'pointer' in fault && named.has(fault.pointer)),
   );
+  const findings = [...schemaProblem(faults), ...others].map(toFinding);
+  const problems = [...new Map(findings.map((finding) => [JSON.stringify(finding), finding])).values()];
   return { ok: problems.length === 0, problems, warnings: found.flatMap((one) => one.warnings) };
 }
 
@@ -99,20 +113,36 @@ function toFinding({ code, message, facts }: Problem): Finding {
   return { code, detail: message, errors: facts.errors ?? [] };
 }
 
+interface Found {
+  problems: Problem[];
+  warnings: Warning[];
+}
+
+/** Records of the trip are read once for all of its items. */
+interface OfferParts extends CheckParts {
+  knownOf: (type: HandoffType, tripId: string) => Promise<readonly KnownRecord[]>;
+}
+
 async function checkOffer(
-  parts: CheckParts,
+  parts: OfferParts,
   { body, place, placed }: CheckedOffer,
-  { consumer, call }: Checking,
-): Promise<{ problems: Problem[]; warnings: Warning[] }> {
-  const resource = parts.resources[body.type];
-  const problems = offerProblems(resource, body, place);
-  const request = problems.length === 0 ? readOffer(resource, body, place) : undefined;
-  const further = request ? [...timeProblems(request), ...orgProblems(resource, request)] : [];
-  const known = request ? await knownOf(parts, request, { consumer, call }) : { problems: [], warnings: [] };
-  const all = [...problems, ...further, ...known.problems];
+  checking: Checking,
+): Promise<Found> {
+  const sound = readSound(body, place);
+  // Of an unknown type what both of them refuse.
+  const types = sound.type === undefined ? (['quote', 'booking'] as const) : ([sound.type] as const);
+  const [first, ...others] = types.map((type) => offerProblems(parts.resources[type], body, sound, place));
+  const isOfAll = ({ message }: Problem) =>
+    others.every((problems) => problems.some((one) => one.message === message));
+  const known = await checkSound(parts, sound, checking);
+  const all = [...(first ?? []).filter(isOfAll), ...timeProblems(sound), ...known.problems];
+  const shown = all.map((problem) => {
+    if (sound.type === undefined) return problem;
+    return withoutHidden(problem, parts.resources[sound.type], checking.call) as Problem;
+  });
   return {
-    problems: all.map((problem) => placed(withoutHidden(problem, resource, call) as Problem)),
-    warnings: [...(request ? timeWarnings(request) : []), ...known.warnings].map((warning) => ({
+    problems: shown.map(placed),
+    warnings: [...timeWarnings(sound), ...known.warnings].map((warning) => ({
       ...warning,
       pointer: pointerOf(placed, warning.pointer),
     })),
@@ -126,31 +156,33 @@ function pointerOf(placed: CheckedOffer['placed'], pointer: string): string {
   return fault !== undefined && 'pointer' in fault ? fault.pointer : pointer;
 }
 
-function timeProblems(request: HandoffRequest): Problem[] {
-  return problemsOf(() => requireValid(request));
+function timeProblems(sound: SoundOffer): Problem[] {
+  return problemsOf(() => requireValid(sound));
 }
 
-function timeWarnings({ validUntil }: HandoffRequest): Warning[] {
+function timeWarnings({ validUntil }: SoundOffer): Warning[] {
   const left = validUntil === undefined ? Number.POSITIVE_INFINITY : validUntil - wallMs();
   if (left <= 0 || left > soonMs) return [];
   const detail = `The offer ends in ${Math.ceil(left / 60_000)} minutes.`;
   return [{ code: 'offer_ends_soon', pointer: '#/valid_until', detail, external_id: null }];
 }
 
-/** What the org, as it is described, does not take. */
-function orgProblems(resource: Resource, request: HandoffRequest): Problem[] {
-  const names = Object.keys(valuesOf(resource, request));
-  return problemsOf(() => resource.fit.require('write', names));
+/** What the org, as it is described, does not take of a new record with these fields. */
+function orgProblems({ fit }: Resource, names: readonly string[]): Problem[] {
+  if (fit.isWhole) return [];
+  const needs = ['write', 'create'] as const;
+  return needs.flatMap((need) => names.flatMap((name) => problemsOf(() => fit.require(need, [name]))));
 }
 
-function problemsOf(check: () => void): Problem[] {
-  try {
-    check();
-    return [];
-  } catch (error) {
-    if (error instanceof Problem) return [error];
-    throw error;
-  }
+/** Values that the org's restricted picklists do not have. */
+function valueProblems({ fields }: Resource, sound: SoundOffer): Problem[] {
+  return (['name', 'source'] as const).flatMap((name) => {
+    const [value, values] = [sound[name], fields[name]?.values];
+    if (value === undefined || values === undefined || values.includes(value)) return [];
+    const message = `must be one of ${values.join(', ')}`;
+    const errors = [{ pointer: `#/result/${name}`, message }];
+    return [new Problem('crm_rejected', `The CRM refuses the record: ${name} ${message}`, { errors })];
+  });
 }
 
 /** Throws where nobody can say whether there is such a member. */
@@ -169,31 +201,79 @@ async function checkMember(
   return found === undefined ? [unknownMember('member_id')] : [];
 }
 
-/** What is known of the trip without a call to the CRM. */
-async function knownOf(
-  parts: CheckParts,
-  request: HandoffRequest,
-  { consumer, call }: Checking,
-): Promise<{ problems: Problem[]; warnings: Warning[] }> {
-  const { tripId, type, result, memberId } = request;
+/** What the org's description, the hand-offs that wait, and the trip's records say, without a call to the CRM. */
+async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checking): Promise<Found> {
+  const { type, tripId, name, source } = sound;
+  if (type === undefined) return { problems: [], warnings: [] };
   const resource = parts.resources[type];
-  const own = itemIdOf(parts, request, consumer);
-  const ofTrip = await recordsOfTrip(parts, resource, tripId, call);
-  const isSeen = consumer !== undefined && seesDuplicates(consumer, resource.collection);
-  const item = ofTrip.find(({ id }) => id === own);
-  const others = ofTrip.filter(
-    ({ id, name, source }) => isSeen && id !== own && name === result.name && source === result.source,
-  );
-  const detail = `The trip has a ${type} of this name and source already.`;
+  const { details } = sound;
+  const mapped = namesFrom(resource, {
+    ...{ type, trip_id: tripId, member_id: sound.memberId },
+    result: { name, source, ...(details !== undefined && { details: JSON.parse(details) as unknown }) },
+  });
+  const ofOrg = [
+    ...orgProblems(resource, [...handedOffFields, ...mapped]),
+    ...valueProblems(resource, sound),
+  ];
+  if (tripId === undefined) return { problems: ofOrg, warnings: [] };
+  const ofTrip = await parts.knownOf(type, tripId);
+  const own = ownIdOf(parts, sound, checking.consumer);
+  const problems = own === undefined ? [] : await repeatProblems(parts, sound, { own, ofTrip }, checking);
   return {
-    problems: problemsOf(() => requireSameMember(item?.member_id, memberId)),
-    warnings: others.map(({ id }) => ({
-      code: 'possible_duplicate' as const,
-      pointer: '#/result/name',
-      detail,
-      external_id: id,
-    })),
+    problems: [...ofOrg, ...problems],
+    warnings: duplicatesOf(sound, ofTrip, { own, resource, consumer: checking.consumer }),
   };
+}
+
+/** The External ID of the item, where enough of it can be read. */
+function ownIdOf(
+  parts: CheckParts,
+  { type, tripId, source, reference }: SoundOffer,
+  consumer: Consumer | undefined,
+): string | undefined {
+  if (type === undefined || tripId === undefined || source === undefined) return undefined;
+  return itemIdOf(parts, { type, tripId, result: { source }, reference }, consumer);
+}
+
+/** Why an item that was handed off before can't be handed off so again. */
+async function repeatProblems(
+  { handoffs, resources }: CheckParts,
+  { type, memberId, onRepeat }: SoundOffer,
+  { own, ofTrip }: { own: string; ofTrip: readonly KnownRecord[] },
+  { consumer }: Checking,
+): Promise<Problem[]> {
+  const item = ofTrip.find(({ id }) => id === own);
+  const stored = await handoffs.find(own);
+  return [
+    ...(memberId === undefined
+      ? []
+      : problemsOf(() => {
+          requireSameItem(stored, { memberId });
+          requireSameMember(item?.member_id, memberId);
+        })),
+    ...(type !== undefined && item && onRepeat === 'update' && mustBeApproved(consumer, type)
+      ? [needsApprovalToUpdate(resources[type])]
+      : []),
+  ];
+}
+
+function duplicatesOf(
+  { type, name, source }: SoundOffer,
+  ofTrip: readonly KnownRecord[],
+  {
+    own,
+    resource,
+    consumer,
+  }: { own: string | undefined; resource: Resource; consumer: Consumer | undefined },
+): Warning[] {
+  if (consumer === undefined || !seesDuplicates(consumer, resource.collection)) return [];
+  const detail = `The trip has a ${type} of this name and source already.`;
+  return ofTrip.flatMap((record) => {
+    if (record.id === own || record.name !== name || record.source !== source) return [];
+    return [
+      { code: 'possible_duplicate' as const, pointer: '#/result/name', detail, external_id: record.id },
+    ];
+  });
 }
 
 /** Whether the caller may know which records of a trip have a name and a source. */

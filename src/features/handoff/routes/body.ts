@@ -1,12 +1,14 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { noExample } from '../../../platform/base/current-schema.ts';
 import { isObject } from '../../../platform/base/is-object.ts';
+import { compactField } from '../../../platform/base/json-text.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { readDetails, valuesFrom } from '../../../records/field-values.ts';
+import { isUuid } from '../../../platform/base/uuid.ts';
+import { type HandedOff, readDetails, valuesFrom } from '../../../records/field-values.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 import { type Resource, schemaOfAllowed } from '../../../records/resource.ts';
-import type { HandoffCrm, HandoffRequest } from '../handoff.ts';
+import type { HandoffCrm, HandoffRequest, HandoffType } from '../handoff.ts';
 
 const { fields } = quote;
 
@@ -96,24 +98,72 @@ export function readOffer(resource: Resource, body: OfferBody, place: OfferPlace
   return request;
 }
 
-/** All that `readOffer` would refuse. */
-export function offerProblems(resource: Resource, body: OfferBody, place: OfferPlace): Problem[] {
-  const checks = [
-    () => requireReference(body),
-    () => readMapped(resource, requestOf(body, detailsOf(resource, place))),
-  ];
-  return checks.flatMap((check) => {
-    try {
-      check();
-      return [];
-    } catch (error) {
-      if (error instanceof Problem) return [error];
-      throw error;
-    }
-  });
+/** The parts of an offer that can be read; undefined is what is missing or not as the schema has it. */
+export interface SoundOffer {
+  type: HandoffType | undefined;
+  tripId: string | undefined;
+  memberId: string | undefined;
+  name: string | undefined;
+  source: string | undefined;
+  /** JSON text. */
+  details: string | undefined;
+  validUntil: number | undefined;
+  reference: string | undefined;
+  onRepeat: HandoffRequest['onRepeat'];
 }
 
-function requireReference({ reference, on_repeat }: OfferBody): void {
+/** Reads what can be read of a body, or an item of one, that may be anything. */
+export function readSound(body: unknown, { bodyText, path }: OfferPlace): SoundOffer {
+  const given = isObject(body) ? body : {};
+  const result = isObject(given['result']) ? given['result'] : {};
+  const { type, valid_until, on_repeat } = given;
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+  const uuid = (value: unknown) => (isUuid(text(value) ?? '') ? text(value)?.toLowerCase() : undefined);
+  const details = isObject(result['details'])
+    ? compactField(bodyText, [...path, 'result', 'details'])?.text
+    : undefined;
+  return {
+    type: type === 'quote' || type === 'booking' ? type : undefined,
+    tripId: uuid(given['trip_id']),
+    memberId: uuid(given['member_id']),
+    name: text(result['name']),
+    source: text(result['source']),
+    details,
+    validUntil: readMoment(text(valid_until) ?? ''),
+    reference: text(given['reference']),
+    onRepeat: on_repeat === 'return' || on_repeat === 'update' ? on_repeat : undefined,
+  };
+}
+
+/** What `readOffer` would refuse of an offer, and as far as it can be read. */
+export function offerProblems(
+  resource: Resource,
+  body: unknown,
+  { type, ...sound }: SoundOffer,
+  place: OfferPlace,
+): Problem[] {
+  const { tripId: trip_id, memberId: member_id, name, source, details } = sound;
+  const given = { type, trip_id, member_id, name, source, details: details ?? '{}' } as HandedOff;
+  return [
+    () => requireReference(isObject(body) ? body : {}),
+    () => details !== undefined && detailsOf(resource, place),
+    // Of another type it is mapped otherwise.
+    () => type !== undefined && valuesFrom(resource, given),
+  ].flatMap((check) => problemsOf(check));
+}
+
+/** Throws what is no `Problem`. */
+export function problemsOf(check: () => unknown): Problem[] {
+  try {
+    check();
+    return [];
+  } catch (error) {
+    if (error instanceof Problem) return [error];
+    throw error;
+  }
+}
+
+function requireReference({ reference, on_repeat }: { reference?: unknown; on_repeat?: unknown }): void {
   if (on_repeat === undefined || reference !== undefined) return;
   const message = 'needs a reference: without one nothing is found again';
   throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {

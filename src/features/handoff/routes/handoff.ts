@@ -218,7 +218,14 @@ export function mustBeApproved(consumer: Consumer | undefined, type: HandoffType
 /** The External ID of the item; undefined for a hand-off without a reference. */
 export function itemIdOf(
   { idOfItem }: Pick<HandoffParts, 'idOfItem'>,
-  { tripId, type, result: { source }, reference }: HandoffRequest,
+  {
+    tripId,
+    type,
+    result: { source },
+    reference,
+  }: Pick<HandoffRequest, 'tripId' | 'type' | 'reference'> & {
+    result: { source: string };
+  },
   consumer: Consumer | undefined,
 ): string | undefined {
   if (reference === undefined || consumer === undefined) return undefined;

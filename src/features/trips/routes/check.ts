@@ -1,32 +1,40 @@
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
-import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
+import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { Call } from '../../../platform/base/call.ts';
 import { isObject } from '../../../platform/base/is-object.ts';
 import type { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
-import { targets } from '../../handoff/handoff.ts';
+import { delayOfTest } from '../../../records/test-members.ts';
+import { type HandoffType, targets } from '../../handoff/handoff.ts';
 import { withAllowedValues } from '../../handoff/routes/body.ts';
-import { handoffBody } from '../../handoff/routes/handoff.ts';
-import { type CheckedOffer, type CheckParts, checkOffers, isTypeOfHandoff } from '../check.ts';
+import { handoffBody, mustBeApproved } from '../../handoff/routes/handoff.ts';
+import { type CheckedOffer, type CheckParts, checkOffers } from '../check.ts';
 import { placed } from '../refusals.ts';
-import { mostItems, tripBody, twiceIn } from './hand-off-trip.ts';
+import { isTypeOfHandoff, mostItems, notAtomic, tripBody, twiceIn, usedBy } from './hand-off-trip.ts';
 import { checkAnswer } from './schemas.ts';
 
 const description =
   'Tells at once all that the hand-off would be refused for, and warns of what may be unwanted. Writes nothing. Salesforce is asked ' +
   'at most whether the member exists. `ok` says that nothing is known against the hand-off; Salesforce may still refuse it.';
 
-const permission: Permission = {
-  anyOf: [
-    { resource: 'quotes', action: 'write' },
-    { resource: 'bookings', action: 'write' },
-  ],
-  byBody: (body) => permissionsOf(typesIn(body)),
-};
+/** `offersIn`: the offers of a body, which may be anything. What is not a type is told by the answer, and needs no permission. */
+function permissionFor(offersIn: (body: unknown) => readonly unknown[]): Permission {
+  return {
+    anyOf: [
+      { resource: 'quotes', action: 'write' },
+      { resource: 'bookings', action: 'write' },
+    ],
+    byBody: (body) =>
+      [...new Set(typesIn(offersIn(body)))].map((type) => ({
+        resource: targets[type].collection,
+        action: 'write',
+      })),
+  };
+}
 
 const shared = {
   method: 'POST',
   tag: 'Hand-off',
-  permission,
   idempotencyKey: 'ignored',
   tellsFaults: true,
   answers: {
@@ -47,13 +55,14 @@ function checkHandoffRoute(parts: CheckParts): Route {
   return defineRoute({
     ...shared,
     path: '/api/v1/handoff/check',
+    permission: permissionFor((body) => [body]),
     operationId: 'checkHandoff',
     summary: 'Check a hand-off before it is made',
     description,
     request: { body: withAllowedValues(handoffBody, parts) },
+    usedFields: ({ body }, collection) => usedBy(parts, body, [body], collection),
     async handle({ body, bodyText, faults, consumer, call }) {
-      const place = { bodyText, path: [] };
-      const offers: CheckedOffer[] = faults.length > 0 ? [] : [{ body, place, placed: (problem) => problem }];
+      const offers: CheckedOffer[] = [{ body, place: { bodyText, path: [] }, placed: (problem) => problem }];
       return answerOf(
         await checkOffers(parts, { faults, offers, memberId: memberIn(body) }, { consumer, call }),
       );
@@ -65,6 +74,7 @@ function checkTripRoute(parts: CheckParts): Route {
   return defineRoute({
     ...shared,
     path: '/api/v1/handoffs/check',
+    permission: permissionFor(itemsOf),
     operationId: 'checkTripHandoff',
     summary: 'Check the hand-off of a trip before it is made',
     description,
@@ -75,27 +85,41 @@ function checkTripRoute(parts: CheckParts): Route {
         'at most one call to Salesforce.',
     },
     request: { body: withAllowedValues(tripBody, parts) },
+    usedFields: ({ body }, collection) => usedBy(parts, body, itemsOf(body), collection),
     async handle({ body, bodyText, faults, consumer, call }) {
-      const offers = soundItems(body, faults).map(
-        (index): CheckedOffer => ({
-          body: {
-            trip_id: body.trip_id,
-            member_id: body.member_id,
-            ...body.items[index],
-          } as CheckedOffer['body'],
-          place: { bodyText, path: ['items', String(index)] },
+      const { items: _, ...trip }: Record<string, unknown> = body;
+      const items = itemsOf(body);
+      const offers = items.map((item, index): CheckedOffer => {
+        const path = ['items', String(index)];
+        return {
+          body: { ...trip, ...(isObject(item) && item) },
+          place: { bodyText, path },
           placed: (problem) => placed(problem, index) as Problem,
-        }),
-      );
-      const repeated = faults.length === 0 ? twiceIn(body) : [];
-      const checked = await checkOffers(
-        parts,
-        { faults: [...faults, ...repeated], offers, memberId: memberIn(body) },
-        { consumer, call },
-      );
-      return answerOf(checked);
+        };
+      });
+      const ofItems = [...twiceIn(items), ...atomicFaults(body, { consumer, call })];
+      const memberId = memberIn(body);
+      const what = { faults: [...faults, ...ofItems], offers, memberId };
+      return answerOf(await checkOffers(parts, what, { consumer, call }));
     },
   });
+}
+
+/** Where all or none is asked for what is stored item by item. */
+function atomicFaults(
+  body: { atomic?: unknown },
+  { consumer, call }: { consumer: Consumer | undefined; call: Call },
+): readonly Fault[] {
+  const isStored =
+    typesIn(itemsOf(body)).some((type) => mustBeApproved(consumer, type)) ||
+    delayOfTest(memberIn(body) ?? '', call) !== undefined;
+  return body.atomic === true && isStored ? (notAtomic().facts.errors ?? []) : [];
+}
+
+/** The items, whatever they are. */
+function itemsOf(body: unknown): unknown[] {
+  const items = isObject(body) ? body['items'] : undefined;
+  return Array.isArray(items) ? items.slice(0, mostItems) : [];
 }
 
 function answerOf(checked: object): RouteAnswer {
@@ -108,27 +132,8 @@ function memberIn(body: unknown): string | undefined {
   return typeof id === 'string' ? id : undefined;
 }
 
-/** The positions of the items without a fault of the schema; none where what they share has one. */
-function soundItems(body: unknown, faults: readonly Fault[]): number[] {
-  const items = isObject(body) && Array.isArray(body['items']) ? body['items'] : [];
-  const pointers = faults.flatMap((fault) => ('pointer' in fault ? [fault.pointer] : []));
-  if (pointers.some((pointer) => !/^#\/items\/\d+/.test(pointer))) return [];
-  return [...items.slice(0, mostItems).keys()].filter(
-    (index) =>
-      !pointers.some((pointer) => pointer === `#/items/${index}` || pointer.startsWith(`#/items/${index}/`)),
+function typesIn(offers: readonly unknown[]): HandoffType[] {
+  return offers.flatMap((offer) =>
+    isObject(offer) && isTypeOfHandoff(offer['type']) ? [offer['type']] : [],
   );
-}
-
-function typesIn(body: unknown): unknown[] {
-  if (!isObject(body)) return [];
-  const { items } = body;
-  return Array.isArray(items)
-    ? items.slice(0, mostItems).map((item) => (isObject(item) ? item['type'] : undefined))
-    : [body['type']];
-}
-
-/** What is not a type is told by the answer, and needs no permission. */
-function permissionsOf(types: readonly unknown[]): RequiredPermission[] {
-  const known = new Set(types.filter(isTypeOfHandoff));
-  return [...known].map((type) => ({ resource: targets[type].collection, action: 'write' }));
 }

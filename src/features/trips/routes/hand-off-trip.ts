@@ -104,7 +104,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     request: { body: withAllowedValues(tripBody, parts) },
     answers,
     problems: problemCodes,
-    usedFields: ({ body }, resource) => usedBy(parts, body, resource),
+    usedFields: ({ body }, collection) => usedBy(parts, body, itemsIn(body), collection),
     showStored: (answer, call, { items }) =>
       withoutHiddenStored(answer, {
         resources: parts.resources,
@@ -223,7 +223,7 @@ function itemsOf(
 /** Throws `invalid_request` with the place of the item, also where two are the same item. */
 function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string): HandoffRequest[] {
   const { trip_id, member_id } = body;
-  const [repeated] = twiceIn(body);
+  const [repeated] = twiceIn(body.items);
   if (repeated !== undefined)
     throw new Problem('invalid_request', `The body is not valid: ${repeated.pointer} ${repeated.message}.`, {
       errors: [repeated],
@@ -236,12 +236,14 @@ function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string)
   });
 }
 
-/** The items that another one before them is too. */
-export function twiceIn({ items }: TripBody): { pointer: string; message: string }[] {
+/** The items, whatever they are, that another one before them is too. */
+export function twiceIn(items: readonly unknown[]): { pointer: string; message: string }[] {
   const seen = new Set<string>();
-  return items.flatMap(({ type, reference, result }, index) => {
-    if (reference === undefined) return [];
-    const name = JSON.stringify([type, result.source, reference]);
+  return items.flatMap((item, index) => {
+    const { type, reference, result } = isObject(item) ? item : {};
+    const source = isObject(result) ? result['source'] : undefined;
+    if (typeof reference !== 'string') return [];
+    const name = JSON.stringify([type, source, reference]);
     const message = 'is the reference of another item of this type and source; hand each item off once';
     const fault = seen.has(name) ? [{ pointer: `#/items/${index}/reference`, message }] : [];
     seen.add(name);
@@ -257,7 +259,7 @@ function placedBy<T>(index: number, work: () => T): T {
   }
 }
 
-function notAtomic(): Problem {
+export function notAtomic(): Problem {
   const message =
     'must be false or left out here: what is delivered later, or waits for approval, is delivered each for itself';
   return new Problem('invalid_request', `The body's atomic ${message}.`, {
@@ -311,19 +313,29 @@ function itemsIn(body: unknown): unknown[] {
 
 function typeIn(item: unknown, index: number): HandoffType {
   const type = isObject(item) ? item['type'] : undefined;
-  if (type === 'quote' || type === 'booking') return type;
+  if (isTypeOfHandoff(type)) return type;
   const message = type === undefined ? 'is missing' : 'must be one of quote, booking';
   throw new Problem('invalid_request', `The type of items/${index} ${message}.`, {
     errors: [{ pointer: `#/items/${index}/type`, message }],
   });
 }
 
-/** The fields of a resource that the items of its type write. */
-function usedBy({ resources }: HandoffParts, body: unknown, collection: string): string[] {
-  const { items: _, ...trip } = body as Record<string, unknown>;
-  const used = itemsIn(body).flatMap((item, index) => {
-    const resource = resources[typeIn(item, index)];
-    return resource.collection === collection ? namesFrom(resource, { ...trip, ...(item as object) }) : [];
+export function isTypeOfHandoff(type: unknown): type is HandoffType {
+  return type === 'quote' || type === 'booking';
+}
+
+/** The fields of a resource that the items of its type write; `body`: what they share. */
+export function usedBy(
+  { resources }: HandoffParts,
+  body: unknown,
+  items: readonly unknown[],
+  collection: string,
+): string[] {
+  const { items: _, ...shared } = isObject(body) ? body : {};
+  const used = items.flatMap((item) => {
+    const type = isObject(item) ? item['type'] : undefined;
+    if (!isTypeOfHandoff(type) || targets[type].collection !== collection) return [];
+    return namesFrom(resources[type], { ...shared, ...(item as object) });
   });
   return [...handedOffFields, ...used];
 }

@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { mostErrors } from '../../../api/pipeline/framework-errors.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 
 const { id, trip_id } = quote.fields;
@@ -55,7 +56,7 @@ export const checkAnswer = Type.Object(
           description: 'Code of the problem that the hand-off would be answered with.',
         }),
         detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
-        errors: Type.Array(fault, { maxItems: 20, description: 'The places in the body.' }),
+        errors: Type.Array(fault, { maxItems: mostErrors, description: 'The places in the body.' }),
       }),
       { maxItems: 200, description: 'All that the hand-off would be refused for.' },
     ),
