@@ -4,8 +4,10 @@ import { NoPage } from './no-page.tsx';
 import { allowedPages, type Found, findPage } from './pages.ts';
 import { PersonStrip, Who } from './person-bar.tsx';
 import { SecretPage } from './secret-page.tsx';
+import { useAnnouncer } from './shared/announcer.tsx';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
 import { Guard } from './shared/guard.tsx';
+import { useKeptFocus } from './shared/kept-focus.ts';
 import type { Memory } from './shared/memory.ts';
 import { pageFacts } from './shared/page-facts.ts';
 import { type PersonSession, readPersonSession, signOutPerson, useIdleEnd } from './shared/person.ts';
@@ -105,11 +107,13 @@ interface ShellProps {
 
 function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   const { credentials, person, consumer, memory } = signedIn;
+  const { say, announcer } = useAnnouncer();
   const session = useMemo<Session>(
     () => ({
       consumer,
       memory,
       showSecret,
+      say,
       can: (resource, action) => allows(consumer, resource, action),
       ...createCaller(credentials, (refusal) => {
         const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
@@ -124,8 +128,9 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   const address = route.join('/');
   const found = findPage(allowed, route);
   const page = typeof found === 'string' ? undefined : found.page;
-  useTitle(page?.title ?? 'Page not found');
+  useTitle(page?.title);
   useFocus(address);
+  useKeptFocus();
   const leave = async (why?: Problem) => {
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
@@ -163,6 +168,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       <main id="main" tabindex={-1}>
         {secret ?? <Shown found={found} address={address} />}
       </main>
+      {announcer}
     </SessionContext.Provider>
   );
 }
@@ -180,12 +186,13 @@ function Shown({ found, address }: { found: Found; address: string }): VNode {
 /** The address after `#` is the page's, so the link itself cannot lead there. */
 function focusMain(event: Event): void {
   event.preventDefault();
-  document.getElementById('main')?.focus();
+  document.getElementById('main')?.focus({ preventScroll: true });
 }
 
-function useTitle(title: string): void {
+/** Of the navigation; what is shown in place of its pages names itself. */
+function useTitle(title: string | undefined): void {
   useLayoutEffect(() => {
-    document.title = `${title} – Handoff Gateway`;
+    if (title !== undefined) document.title = `${title} – Handoff Gateway`;
     document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [title]);
 }
@@ -196,7 +203,10 @@ function useFocus(address: string): void {
   // At once: later it would take the focus from where somebody types.
   useLayoutEffect(() => {
     const main = document.getElementById('main');
-    if (!isFirst.current && !main?.contains(document.activeElement)) main?.focus();
+    if (!isFirst.current && !main?.contains(document.activeElement)) {
+      main?.focus({ preventScroll: true });
+      scrollTo(0, 0);
+    }
     isFirst.current = false;
   }, [address]);
 }

@@ -8,7 +8,6 @@ import { useState } from 'preact/hooks';
 import { resultBadge } from './attempts.tsx';
 import { type Consumer, inShort } from './consumers/consumer.ts';
 import { type Line, Plot } from './health/plot.tsx';
-import { type Problem, problemFrom } from './shared/api.ts';
 import { pagesAt, useLoad, usePages } from './shared/load.ts';
 import {
   Badge,
@@ -21,7 +20,7 @@ import {
   Table,
   TryAgain,
 } from './shared/parts.tsx';
-import { RotateForm } from './shared/rotate-form.tsx';
+import { RotateQuestion } from './shared/rotate-question.tsx';
 import { isTest, read, useSession, withQuery } from './shared/session.ts';
 import { Ago, dayInWords } from './shared/time.tsx';
 import { TestReset } from './test-band.tsx';
@@ -113,37 +112,27 @@ function Access({ consumer }: { consumer: Consumer }): VNode {
 }
 
 function Keys({ consumer }: { consumer: Consumer }): VNode {
-  const session = useSession();
+  const { send } = useSession();
   const [isAsking, ask] = useState(false);
-  const [problem, setProblem] = useState<Problem | undefined>();
-  const rotate = (hours: number) =>
-    session
-      .send('/v1/consumer/rotate', { method: 'POST', body: JSON.stringify({ grace_window_hours: hours }) })
-      .then(
-        ({ text }) => text,
-        (error: unknown) => {
-          setProblem(problemFrom(error));
-          return undefined;
-        },
-      );
+  const rotate = async (hours: number) => {
+    const body = JSON.stringify({ grace_window_hours: hours });
+    return (await send('/v1/consumer/rotate', { method: 'POST', body })).text;
+  };
   return (
     <>
       <div class="title">
         <h2>Keys</h2>
-        {!isAsking && (
-          <button type="button" class="plain" onClick={single(() => ask(true))}>
-            Rotate my key
-          </button>
-        )}
+        <button type="button" class="plain" onClick={single(() => ask(true))}>
+          Rotate my key…
+        </button>
       </div>
-      {problem && <ProblemAlert problem={problem} isAnswer />}
       <Table
         caption="Keys"
         columns={pairColumns}
         rows={consumer.credentials}
         keyOf={({ apiKey }: Pair) => apiKey}
       />
-      {isAsking && <RotateForm name={consumer.name} rotate={rotate} onClose={() => ask(false)} />}
+      {isAsking && <RotateQuestion name={consumer.name} rotate={rotate} onClose={() => ask(false)} />}
     </>
   );
 }

@@ -1,10 +1,13 @@
 import type { VNode } from 'preact';
+import { useDocumentTitle } from './shared/title.ts';
 
 /** In place of a page: the address leads to none, or to one that these credentials may not use. */
 export function NoPage({ isForbidden }: { isForbidden: boolean }): VNode {
+  const title = isForbidden ? 'No access to this page' : 'Page not found';
+  useDocumentTitle(title);
   return (
     <>
-      <h1>{isForbidden ? 'No access to this page' : 'Page not found'}</h1>
+      <h1>{title}</h1>
       <p>
         {isForbidden
           ? 'Your key has no permission for it. An administrator can grant it.'

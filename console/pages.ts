@@ -72,10 +72,12 @@ export function allowedPages(session: Session): ConsolePage[] {
   return pages.filter(({ isAllowed }) => isAllowed(session));
 }
 
-/** `route`: parts of the address; without any the first page of those that are allowed is shown. */
+/** Where somebody begins: at the first of these that they may see. What waits is rarely what they come for. */
+const beginnings = ['hand-off', 'records', 'my-access'];
+
+/** `route`: parts of the address. */
 export function findPage(allowed: readonly ConsolePage[], [name, ...rest]: string[]): Found {
-  // What waits is rarely what somebody comes for.
-  const wanted = name ?? allowed.find(({ path }) => path !== 'waiting')?.path;
+  const wanted = name ?? allowed.find(({ path }) => beginnings.includes(path))?.path;
   const page = allowed.find(({ path }) => path === wanted);
   if (page === undefined) return pages.some(({ path }) => path === wanted) ? 'forbidden' : 'unknown';
   const { isValidRest = (parts: string[]) => parts.length === 0 } = page;

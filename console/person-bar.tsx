@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { actAs, type PersonSession } from './shared/person.ts';
 import type { OwnConsumer } from './shared/session.ts';
+import { countOf } from './shared/words.ts';
 
 interface WhoProps {
   consumer: OwnConsumer;
@@ -45,8 +46,7 @@ export function PersonStrip({ seconds }: { seconds: number }): VNode {
   return (
     <div class="band" role="alert">
       <p>
-        You will be signed out in {seconds} {seconds === 1 ? 'second' : 'seconds'}.
-        <button type="button">Stay signed in</button>
+        You will be signed out in {countOf(seconds, 'second')}. <button type="button">Stay signed in</button>
       </p>
     </div>
   );

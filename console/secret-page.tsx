@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { CopyButton } from './shared/parts.tsx';
 import type { NewSecret } from './shared/session.ts';
+import { useDocumentTitle, useHeading } from './shared/title.ts';
 
 /** A new secret, in place of every page: only the button leaves it, for it is not shown again. */
 export function SecretPage({ secret, onStored }: { secret: NewSecret; onStored: () => void }): VNode {
@@ -11,9 +12,13 @@ export function SecretPage({ secret, onStored }: { secret: NewSecret; onStored: 
     return () => removeEventListener('beforeunload', ask);
   }, []);
   const { title, apiKey, secret: text, note } = secret;
+  const heading = useHeading();
+  useDocumentTitle(title);
   return (
     <section class="panel secret">
-      <h1>{title}</h1>
+      <h1 ref={heading} tabindex={-1}>
+        {title}
+      </h1>
       <p>The secret is shown only once. Store it before you go on.</p>
       <dl>
         {apiKey && (

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Problem, problemFrom } from './shared/api.ts';
-import { ProblemAlert, single } from './shared/parts.tsx';
+import { Question } from './shared/dialog.tsx';
+import { single } from './shared/parts.tsx';
 import { useSession } from './shared/session.ts';
 
 /** Stays visible on every page, however far it is scrolled: what is done here is not for real. */
@@ -16,12 +16,9 @@ export function TestBand(): VNode {
 /** Empties the world of the test consumer. */
 export function TestReset(): VNode {
   const { send } = useSession();
-  const [state, setState] = useState<'asking' | 'done' | Problem | undefined>();
-  const reset = () =>
-    send('/v1/test/reset', { method: 'POST' }).then(
-      () => setState('done'),
-      (error: unknown) => setState(problemFrom(error)),
-    );
+  const [isAsking, ask] = useState(false);
+  const [isDone, setDone] = useState(false);
+  const reset = () => send('/v1/test/reset', { method: 'POST' }).then(() => setDone(true));
   return (
     <>
       <h2>Test records</h2>
@@ -29,30 +26,26 @@ export function TestReset(): VNode {
         Quotes, bookings, reservations and hand-offs that were made with these keys can be deleted, to start
         again. Keys, webhook endpoints and past events stay.
       </p>
-      {typeof state === 'object' && <ProblemAlert problem={state} isAnswer />}
-      {state === 'done' && (
+      {isDone && (
         <p class="notice" role="status">
           Everything was deleted.
         </p>
       )}
-      {state === 'asking' ? (
-        <>
+      <div class="buttons">
+        <button type="button" class="plain" onClick={single(() => ask(true))}>
+          Start again…
+        </button>
+      </div>
+      {isAsking && (
+        <Question
+          title="Start again?"
+          action="Delete everything"
+          isDanger
+          act={reset}
+          onClose={() => ask(false)}
+        >
           <p>Delete everything that was made with these keys?</p>
-          <div class="buttons">
-            <button type="button" class="danger" onClick={single(() => void reset())}>
-              Delete everything
-            </button>
-            <button type="button" class="plain" onClick={() => setState(undefined)}>
-              Cancel
-            </button>
-          </div>
-        </>
-      ) : (
-        <div class="buttons">
-          <button type="button" class="plain" onClick={single(() => setState('asking'))}>
-            Start again…
-          </button>
-        </div>
+        </Question>
       )}
     </>
   );

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import type { Problem } from '../shared/api.ts';
+import { type Problem, problemFrom } from '../shared/api.ts';
 import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
 import { Field, ProblemAlert } from '../shared/parts.tsx';
 import { isTest, type NewSecret, useSession } from '../shared/session.ts';
@@ -23,15 +23,11 @@ interface FormProps {
 
 /** Makes a consumer, or changes one. */
 export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
-  const { showSecret, consumer } = useSession();
+  const { showSecret, say, consumer } = useSession();
   const [draft, setDraft] = useState(() => draftOf(edited));
   const [isBusy, setBusy] = useState(false);
   const [problem, setProblem] = useState<Problem | undefined>();
   const form = useRef<HTMLFormElement>(null);
-  // The row where somebody asked for it may be far below.
-  useLayoutEffect(() => {
-    if (edited) form.current?.querySelector('input')?.focus();
-  }, []);
   // What has to be corrected may be far above the button.
   useLayoutEffect(() => form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus(), [problem]);
   const set = (changed: Partial<Draft>) => setDraft({ ...draft, ...changed });
@@ -45,16 +41,18 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
     setBusy(true);
     const path = edited ? `/v1/admin/consumers/${edited.id}` : '/v1/admin/consumers';
     const method = edited ? 'PATCH' : 'POST';
-    const text = await change(path, { method, body: JSON.stringify(request) }, setProblem);
+    try {
+      const text = await change(path, { method, body: JSON.stringify(request) });
+      if (edited) say(`${draft.name} is changed.`);
+      else showSecret(secretIn(text));
+      onClose();
+    } catch (error) {
+      setProblem(problemFrom(error));
+    }
     setBusy(false);
-    if (text === undefined) return;
-    if (edited === undefined) showSecret(secretIn(text));
-    setDraft(draftOf(undefined));
-    onClose();
   };
   return (
-    <form ref={form} class="panel consumer-form" onSubmit={submit}>
-      <h2>{edited ? `Change ${edited.name}` : 'New consumer'}</h2>
+    <form ref={form} class="consumer-form" onSubmit={submit}>
       <Field
         label="Name"
         value={draft.name}
@@ -85,11 +83,9 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
         <button class="primary" aria-busy={isBusy}>
           {edited ? 'Save changes' : 'Create consumer'}
         </button>
-        {edited && (
-          <button type="button" class="plain" onClick={onClose}>
-            Cancel
-          </button>
-        )}
+        <button type="button" class="plain" onClick={onClose}>
+          Cancel
+        </button>
       </div>
     </form>
   );

@@ -1,14 +1,7 @@
-import type { Problem, RequestOptions } from '../shared/api.ts';
+import type { RequestOptions } from '../shared/api.ts';
 
-/**
- * Sends a change; undefined where it failed. Failures go to `show`, else to the page. A secret in the answer waits for
- * nothing, the list follows.
- */
-export type Change = (
-  path: string,
-  options: RequestOptions,
-  show?: (problem: Problem) => void,
-) => Promise<string | undefined>;
+/** Sends a change, and resolves to the answer as text; the list follows, which no secret waits for. Throws what failed. */
+export type Change = (path: string, options: RequestOptions) => Promise<string>;
 
 /** A consumer as the admin API shows it. */
 export interface Consumer {

@@ -1,8 +1,9 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Problem, problemFrom } from '../shared/api.ts';
+import type { Problem } from '../shared/api.ts';
+import { Dialog } from '../shared/dialog.tsx';
 import { pagesAt, usePages } from '../shared/load.ts';
-import { Badge, type Column, Id, List, ProblemAlert } from '../shared/parts.tsx';
+import { Badge, type Column, Id, List, ProblemAlert, single } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { type Change, type Consumer, inShort, refusedBecause } from './consumer.ts';
@@ -14,41 +15,50 @@ export function ConsumersPage(): VNode {
   const session = useSession();
   const pages = usePages<Consumer>('consumers', pagesAt('/v1/admin/consumers'));
   const [problem, setProblem] = useState<Problem | undefined>();
-  const [edited, setEdited] = useState<Consumer | undefined>();
+  const [edited, setEdited] = useState<Consumer | 'new' | undefined>();
+  const close = () => setEdited(undefined);
   const canWrite = session.can('consumers', 'write');
-  const change: Change = async (path, options, show = setProblem) => {
+  const change: Change = async (path, options) => {
     setProblem(undefined);
-    try {
-      const { text } = await session.send(path, options);
-      void pages.reload();
-      return text;
-    } catch (error) {
-      show(problemFrom(error));
-      return undefined;
-    }
+    const { text } = await session.send(path, options);
+    void pages.reload();
+    return text;
   };
   return (
     <>
-      <h1>Consumers</h1>
+      <div class="title">
+        <h1>Consumers</h1>
+        {canWrite && (
+          <button type="button" class="primary" onClick={single(() => setEdited('new'))}>
+            New consumer…
+          </button>
+        )}
+      </div>
       {problem && <ProblemAlert problem={problem} isAnswer />}
-      {canWrite && (
-        <ConsumerForm key={edited?.id} edited={edited} change={change} onClose={() => setEdited(undefined)} />
+      {edited && (
+        <Dialog title={edited === 'new' ? 'New consumer' : `Change ${edited.name}`} onClose={close} isWide>
+          <ConsumerForm edited={edited === 'new' ? undefined : edited} change={change} onClose={close} />
+        </Dialog>
       )}
       <List
         caption="Consumers"
         pages={pages}
         keyOf={({ id }: Consumer) => id}
-        columns={[...columns, ...(canWrite ? [actionsColumn(change, setEdited)] : [])]}
+        columns={[...columns, ...(canWrite ? [actionsColumn(change, setProblem, setEdited)] : [])]}
         empty={<p>No consumers yet.</p>}
       />
     </>
   );
 }
 
-function actionsColumn(change: Change, onEdit: (consumer: Consumer) => void): Column<Consumer> {
+function actionsColumn(
+  change: Change,
+  show: (problem: Problem | undefined) => void,
+  onEdit: (consumer: Consumer) => void,
+): Column<Consumer> {
   return {
     title: 'Actions',
-    cell: (consumer) => <ConsumerActions consumer={consumer} change={change} onEdit={onEdit} />,
+    cell: (consumer) => <ConsumerActions consumer={consumer} change={change} show={show} onEdit={onEdit} />,
   };
 }
 

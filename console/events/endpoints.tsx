@@ -2,6 +2,7 @@ import type { WebhookEndpoint } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Problem } from '../shared/api.ts';
+import { Question } from '../shared/dialog.tsx';
 import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
 import { type ReadPage, usePages } from '../shared/load.ts';
 import { type Column, Field, List, ProblemAlert, single } from '../shared/parts.tsx';
@@ -21,7 +22,7 @@ export function Endpoints(): VNode {
   const { act, problem, notice } = useActions(pages.reload);
   const actions: Column<WebhookEndpoint> = {
     title: 'Actions',
-    cell: (endpoint) => <Actions endpoint={endpoint} act={act} />,
+    cell: (endpoint) => <Actions endpoint={endpoint} act={act} reload={pages.reload} />,
   };
   return (
     <>
@@ -67,9 +68,15 @@ const columns: Column<WebhookEndpoint>[] = [
   { title: 'State', cell: (endpoint) => <EndpointState endpoint={endpoint} /> },
 ];
 
-function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VNode {
-  const { can, showSecret } = useSession();
-  const [isSure, setSure] = useState(false);
+interface ActionsProps {
+  endpoint: WebhookEndpoint;
+  act: Act;
+  reload: () => Promise<void>;
+}
+
+function Actions({ endpoint, act, reload }: ActionsProps): VNode {
+  const { can, client, say, showSecret } = useSession();
+  const [asking, ask] = useState<'rotate' | 'delete' | undefined>();
   const [ping, setPing] = useState<string | undefined>();
   const { id, enabled, url } = endpoint;
   const test = async () => {
@@ -77,12 +84,16 @@ function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VN
     setPing((await act((endpoints) => endpoints.test(id)))?.event_id);
   };
   const rotate = async () => {
-    const rotation = await act((endpoints) => endpoints.rotateSecret(id));
-    if (rotation === undefined) return;
-    const { secret, previous_expires_at: end } = rotation;
+    const { secret, previous_expires_at: end } = await client.webhookEndpoints.rotateSecret(id);
     const note = `Until ${inWords(Date.parse(end))} messages are signed with the old secret too.`;
     showSecret({ title: `New secret of ${url}`, secret, note });
   };
+  const remove = async () => {
+    await client.webhookEndpoints.delete(id);
+    say(`${url} is deleted.`);
+    void reload();
+  };
+  const close = () => ask(undefined);
   const button = (name: string, onClick: () => void) => (
     <button type="button" class="plain" onClick={single(onClick)}>
       {name}
@@ -95,18 +106,30 @@ function Actions({ endpoint, act }: { endpoint: WebhookEndpoint; act: Act }): VN
         {can('webhooks', 'write') && (
           <>
             {button('Send a test', () => void test())}
-            {button('Rotate secret', () => void rotate())}
+            {button('Rotate secret…', () => ask('rotate'))}
             {button(
               enabled ? 'Disable' : 'Enable',
               () => void act((endpoints) => endpoints.update(id, { enabled: !enabled })),
             )}
           </>
         )}
-        {can('webhooks', 'delete') &&
-          button(isSure ? 'Delete now' : 'Delete', () =>
-            isSure ? void act((endpoints) => endpoints.delete(id)) : setSure(true),
-          )}
+        {can('webhooks', 'delete') && button('Delete…', () => ask('delete'))}
       </div>
+      {asking === 'rotate' && (
+        <Question title="Rotate the secret?" action="Rotate now" act={rotate} onClose={close}>
+          <p>
+            <code>{url}</code> gets a new secret, which is shown once. For 24 hours messages are signed with
+            the old one too.
+          </p>
+        </Question>
+      )}
+      {asking === 'delete' && (
+        <Question title="Delete the endpoint?" action="Delete now" isDanger act={remove} onClose={close}>
+          <p>
+            <code>{url}</code> gets no more events. Those that it has not received yet are lost.
+          </p>
+        </Question>
+      )}
     </>
   );
 }

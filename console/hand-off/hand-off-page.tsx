@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { recall } from '../shared/memory.ts';
 import { pageFacts } from '../shared/page-facts.ts';
 import { type Session, useSession } from '../shared/session.ts';
@@ -35,13 +35,24 @@ export function HandOffPage(): VNode {
   const trip = useTrip();
   const { results, passed, setResults, change } = useResults(kept, trip);
   const [isLoading, setLoading] = useState(samples === null && passing() === 'none');
+  const opener = useRef<HTMLButtonElement>(null);
+  const closeForm = () => {
+    setLoading(false);
+    opener.current?.focus();
+  };
   const early = picks.all.filter(({ resultId }) => resultId === undefined);
   const latest = picks.all[0];
   return (
     <>
       <div class="title">
         <h1>Hand-off</h1>
-        <button type="button" class="plain" aria-expanded={isLoading} onClick={() => setLoading(!isLoading)}>
+        <button
+          type="button"
+          class="plain"
+          ref={opener}
+          aria-expanded={isLoading}
+          onClick={() => setLoading(!isLoading)}
+        >
           Load results…
         </button>
       </div>
@@ -49,8 +60,9 @@ export function HandOffPage(): VNode {
         <LoadForm
           onLoad={(found: Result[]) => {
             setResults(withKnownIds(found, results), undefined);
-            setLoading(false);
+            closeForm();
           }}
+          onClose={closeForm}
         />
       )}
       <TripForm trip={trip} />

@@ -2,8 +2,13 @@ import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { longest, type Result, readResults } from './results.ts';
 
+interface LoadProps {
+  onLoad: (results: Result[]) => void;
+  onClose: () => void;
+}
+
 /** Takes search results from a file or as pasted text. */
-export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): VNode {
+export function LoadForm({ onLoad, onClose }: LoadProps): VNode {
   const [text, setText] = useState('');
   const [fault, setFault] = useState<string | undefined>();
   const [fileId, textId] = [useId(), useId()];
@@ -25,7 +30,7 @@ export function LoadForm({ onLoad }: { onLoad: (results: Result[]) => void }): V
     use(text);
   };
   return (
-    <form class="panel" onSubmit={submit}>
+    <form class="panel" onSubmit={submit} onKeyDown={({ key }) => key === 'Escape' && onClose()}>
       <p class="hint">
         JSON: one search result or a list of them, each as <code>{'{"name", "source", "details"}'}</code> or
         as the supplier sent it.

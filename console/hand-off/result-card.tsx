@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
-import { useId, useMemo, useRef } from 'preact/hooks';
+import { useId, useMemo, useState } from 'preact/hooks';
+import { Dialog } from '../shared/dialog.tsx';
 import { parseDigits } from '../shared/json-text.ts';
 import { Field, FoldedJson, single } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
@@ -67,11 +68,10 @@ interface ButtonsProps {
 
 /** One for each type; once something was made of the result, one that asks first. */
 function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): VNode {
-  const dialog = useRef<HTMLDialogElement>(null);
-  const heading = useId();
+  const [isAsking, ask] = useState(false);
   const isSending = (type: RecordType) => own.some((pick) => pick.type === type && pick.state === 'sending');
   const [last] = made;
-  const close = () => dialog.current?.close();
+  const close = () => ask(false);
   const buttons = types.map((type) => (
     <HandOffButton
       key={type}
@@ -95,21 +95,22 @@ function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): 
           text="Hand off again…"
           isEarly={isEarly}
           isSending={types.some(isSending)}
-          onClick={() => dialog.current?.showModal()}
+          onClick={() => ask(true)}
         />
       </div>
-      <dialog ref={dialog} aria-labelledby={heading}>
-        <h3 id={heading}>Hand off again?</h3>
-        <p>
-          <bdi>{name}</bdi> was already handed off as a {last.type}. This makes another record.
-        </p>
-        <div class="buttons">
-          {buttons}
-          <button type="button" class="plain" onClick={close}>
-            Cancel
-          </button>
-        </div>
-      </dialog>
+      {isAsking && (
+        <Dialog title="Hand off again?" onClose={close}>
+          <p>
+            <bdi>{name}</bdi> was already handed off as a {last.type}. This makes another record.
+          </p>
+          <div class="buttons">
+            {buttons}
+            <button type="button" class="plain" onClick={close}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
     </>
   );
 }

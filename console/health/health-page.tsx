@@ -3,6 +3,7 @@ import { useLoad } from '../shared/load.ts';
 import { pageFacts } from '../shared/page-facts.ts';
 import { Freshness, ProblemAlert } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
+import { countOf } from '../shared/words.ts';
 import { CrmUsage } from './crm-usage.tsx';
 import type { Health, PartState } from './health.ts';
 import { inUnits, NotFresh } from './not-fresh.tsx';
@@ -117,7 +118,7 @@ const words: Record<string, (value: unknown) => string> = {
   quota: (quota) => inWords(quota as Quota),
   waiting: (waiting) => `${count(waiting as number)} waiting`,
   oldest_seconds: (oldest) => `The oldest for ${inUnits(oldest as number)}`,
-  records: (records) => `${count(records as number)} records`,
+  records: (records) => countOf(records as number, 'record'),
   age_seconds: (age) => `${inUnits(age as number)} behind the CRM`,
   seconds_behind: (behind) => `${inUnits(behind as number)} behind the CRM`,
 };

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { countOf } from '../shared/words.ts';
 import type { Health, PartState } from './health.ts';
 
 /** While the CRM does not answer: what is old, what is missing, and what waits. */
@@ -43,13 +44,13 @@ function numberOf(health: Health, name: string, fact: string): number | undefine
 }
 
 const units: [unit: string, seconds: number][] = [
-  ['days', 86_400],
-  ['hours', 3600],
-  ['minutes', 60],
+  ['day', 86_400],
+  ['hour', 3600],
+  ['minute', 60],
 ];
 
 /** `40 seconds`, `12 minutes`: in the largest unit of which there are two. */
 export function inUnits(seconds: number): string {
-  const [unit, size] = units.find(([, length]) => seconds >= 2 * length) ?? ['seconds', 1];
-  return `${Math.round(seconds / size)} ${unit}`;
+  const [unit, size] = units.find(([, length]) => seconds >= 2 * length) ?? ['second', 1];
+  return countOf(Math.round(seconds / size), unit);
 }

@@ -129,8 +129,9 @@ function quarters(from: number, to: number): number[] {
   return [0, 1, 2, 3].map((i) => first + i * step).filter((at) => at < to - step / 4);
 }
 
-function clock(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hour12: false });
+/** `14:05`, or `14:05:30`, in the reader's time zone. */
+export function clock(at: number, hasSeconds = false): string {
+  return new Date(at).toLocaleTimeString('en-GB', { timeStyle: hasSeconds ? 'medium' : 'short' });
 }
 
 function short(value: number): string {

@@ -2,7 +2,8 @@ import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
 import { read } from '../shared/session.ts';
-import { type Line, Plot } from './plot.tsx';
+import { countOf } from '../shared/words.ts';
+import { clock, type Line, Plot } from './plot.tsx';
 
 interface Activity {
   interval_seconds: number;
@@ -97,7 +98,7 @@ export function Plots({ everyMs }: { everyMs: number }): VNode {
 function exhaustionInWords(ms: number): string {
   const minutes = Math.round(ms / 60_000);
   if (minutes < 1) return 'The budget of CRM calls is used up: requests are waiting.';
-  const time = minutes < 90 ? `${minutes} minutes` : `${Math.round(minutes / 60)} hours`;
+  const time = minutes < 90 ? countOf(minutes, 'minute') : countOf(Math.round(minutes / 60), 'hour');
   return `At this rate the budget of CRM calls will be used up in ${time}.`;
 }
 
@@ -129,7 +130,7 @@ function Numbers({ activity: { series } }: { activity: Activity }): VNode {
         <tbody>
           {times.map((time) => (
             <tr key={time}>
-              <td>{time.slice(11, 19)} UTC</td>
+              <td>{clock(Date.parse(time), true)}</td>
               {series.map(({ points }) => (
                 <td class="number">{valueAt(points, time)}</td>
               ))}

@@ -13,6 +13,8 @@ export interface Session extends Caller {
   can(resource: string, action: string): boolean;
   /** Shows a secret in place of all pages until the person says that it is stored. */
   showSecret(secret: NewSecret): void;
+  /** Tells what was done: to eyes at the edge of the page, and to screen readers. */
+  say(text: string): void;
 }
 
 /** Credentials that are shown this one time. */

@@ -4,7 +4,7 @@ import { type Field, fieldsOf, partsOf } from './json-text.ts';
 import { CopyButton, Json } from './parts.tsx';
 import { Ago, dayInWords } from './time.tsx';
 import { isUuid } from './uuid.ts';
-import { labelOf } from './words.ts';
+import { countOf, labelOf } from './words.ts';
 
 interface ValueProps {
   /** The value as JSON text: its digits are shown as they are. */
@@ -73,7 +73,7 @@ function Level({ json }: { json: string }): VNode {
   // Of many levels only those are laid out that somebody opens.
   return (
     <details class="level" onToggle={follow}>
-      <summary>{countOf(fields.length, json)}</summary>
+      <summary>{countOf(fields.length, json.startsWith('{') ? 'field' : 'item')}</summary>
       {isOpen && <Fields fields={fields} />}
     </details>
   );
@@ -82,11 +82,6 @@ function Level({ json }: { json: string }): VNode {
 function membersOf(json: string): Field[] {
   if (json.startsWith('{')) return fieldsOf(json);
   return partsOf(json).map((text, i) => ({ name: String(i + 1), text }));
-}
-
-function countOf(count: number, json: string): string {
-  const word = json.startsWith('{') ? 'field' : 'item';
-  return `${count} ${word}${count === 1 ? '' : 's'}`;
 }
 
 /** Names and values of what a supplier has sent. */

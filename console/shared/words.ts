@@ -29,3 +29,8 @@ export function labelOf(field: string): string {
 }
 
 const camelCase = /([a-z\d])([A-Z])(?=[a-z]|$)/g;
+
+/** `1 second`, `1,200 seconds`. */
+export function countOf(count: number, unit: string): string {
+  return `${count.toLocaleString('en')} ${unit}${count === 1 ? '' : 's'}`;
+}

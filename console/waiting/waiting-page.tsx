@@ -1,7 +1,7 @@
 import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { type Problem, problemFrom } from '../shared/api.ts';
+import type { Problem } from '../shared/api.ts';
 import { fieldOf } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { Badge, type Column, Freshness, Id, Json, ProblemAlert, Table, TryAgain } from '../shared/parts.tsx';
@@ -21,17 +21,15 @@ export function WaitingPage(): VNode {
   const [problem, setProblem] = useState<Problem | undefined>();
   const wantedDone = useRef(doneAtOnce);
   const loaded = useLoad('waiting', (asked) => readHandoffs(asked, wantedDone.current), 5000);
-  const act: Act = async (change) => {
+  const act: Act = async (change, done) => {
     setProblem(undefined);
-    const isDone = await change(session.client.handoffs).then(
-      () => true,
-      (error: unknown) => {
-        setProblem(problemFrom(error));
-        return false;
-      },
-    );
-    await loaded.reload();
-    return isDone;
+    try {
+      await change(session.client.handoffs);
+      session.say(done);
+    } finally {
+      // Where it failed, somebody else may have changed it.
+      await loaded.reload();
+    }
   };
   const more = () => {
     wantedDone.current += doneAtOnce;
@@ -47,7 +45,7 @@ export function WaitingPage(): VNode {
           <TryAgain act={loaded.reload} />
         </ProblemAlert>
       )}
-      {loaded.data && <Shown handoffs={loaded.data} act={act} onMore={more} />}
+      {loaded.data && <Shown handoffs={loaded.data} act={act} show={setProblem} onMore={more} />}
     </>
   );
 }
@@ -55,17 +53,18 @@ export function WaitingPage(): VNode {
 interface ShownProps {
   handoffs: Handoffs;
   act: Act;
+  show: (problem: Problem) => void;
   onMore: () => void;
 }
 
-function Shown({ handoffs: { open, isCut, done, hasMoreDone }, act, onMore }: ShownProps): VNode {
+function Shown({ handoffs: { open, isCut, done, hasMoreDone }, act, show, onMore }: ShownProps): VNode {
   const { can } = useSession();
   const recordPaths = done.filter(({ status }) => status === 'created').map(pathOfRecord);
   const memberPaths = can('members', 'read') ? open.flatMap(pathOfMember) : [];
   const nameAt = useNames([...recordPaths, ...memberPaths]);
   const actions: Column<AcceptedHandoff> = {
     title: 'Actions',
-    cell: (handoff) => <Actions handoff={handoff} act={act} />,
+    cell: (handoff) => <Actions handoff={handoff} act={act} show={show} />,
   };
   const keyOf = ({ external_id }: AcceptedHandoff) => external_id;
   return (
@@ -103,7 +102,7 @@ const status: Column<AcceptedHandoff> = {
   title: 'Status',
   cell: ({ status: state, approval, problem, attempts }) => (
     <>
-      <Badge>{state === 'accepted' ? 'waiting' : state}</Badge>
+      <Badge>{state === 'accepted' ? 'waiting' : state}</Badge>{' '}
       {attempts > 1 && <span class="quiet">{attempts} tries</span>}
       {problem && (
         <>

@@ -156,6 +156,7 @@ describe('what people look after in the console', {
 
   test('puts what is wrong with a form at its fields, once', async () => {
     const { page, check, close } = await open(gateway.admin, '#/consumers');
+    await page.getByRole('button', { name: 'New consumer…' }).click();
     await page.getByLabel('Name').fill('Partner F');
     await page.getByRole('button', { name: 'Create consumer' }).click();
     await textOf(page.getByRole('alert'), /^Choose at least one permission\.$/);

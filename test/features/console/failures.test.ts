@@ -104,6 +104,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.getByText(/^“somewhere” .*\.$/).waitFor();
     assert.equal(await addresses.getAttribute('aria-invalid'), 'true');
     assert.equal(await page.getByRole('alert').count(), 0);
+    await page.keyboard.press('Escape');
     await goTo(page, 'Sign-ins');
     await page.getByRole('link', { name: 'Changes' }).click();
     for (const change of ['Requests a minute: 120', 'Requests a minute: 120 → –'])
@@ -123,7 +124,8 @@ describe('what operators do in a browser, and what can go wrong', {
     await row.getByText('created', { exact: true }).waitFor();
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const waiting = page.getByRole('row').filter({ hasText: await accept(gateway) });
-    await waiting.getByRole('button', { name: 'Cancel' }).click();
+    await waiting.getByRole('button', { name: 'Withdraw…' }).click();
+    await waiting.getByRole('button', { name: 'Withdraw now' }).click();
     await waiting.getByText('cancelled', { exact: true }).waitFor();
     assert.equal(await waiting.getByRole('button').count(), 0);
     await gateway.org.disarm();
@@ -157,6 +159,7 @@ describe('what operators do in a browser, and what can go wrong', {
       .filter({ hasText: body.url })
       .getByRole('button', { name: 'Rotate secret' })
       .click();
+    await page.getByRole('button', { name: 'Rotate now' }).click();
     const shown = await textOf(page.getByRole('definition'), /^whsec_/);
     assert.notEqual(shown, secret);
     await page.getByRole('button', { name: 'I have stored it' }).click();

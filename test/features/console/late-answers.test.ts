@@ -144,7 +144,9 @@ describe('answers that come late, or not at all', {
     for (const path of ['/one', '/two']) {
       const row = page.getByRole('row').filter({ hasText: path });
       await row.getByRole('button', { name: 'Rotate secret' }).click();
+      await row.getByRole('button', { name: 'Rotate now' }).click();
       routes.push(await rotations());
+      await page.keyboard.press('Escape');
     }
     for (const route of routes) {
       const answered = page.waitForResponse('**/rotate-secret');

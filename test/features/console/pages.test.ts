@@ -70,6 +70,7 @@ describe('the console in a browser', {
     const { page, check, close } = await browser.open(address());
     await signIn(page, gateway.admin);
     await goTo(page, 'Consumers');
+    await page.getByRole('button', { name: 'New consumer…' }).click();
     await page.getByLabel('Name').fill('Partner B');
     await page.getByRole('checkbox', { name: 'quotes read' }).check();
     await page.getByRole('checkbox', { name: 'members read' }).check();
@@ -139,6 +140,7 @@ describe('the console in a browser', {
     await signIn(page, gateway.admin);
     await goTo(page, 'Consumers');
     assert.equal(await page.getByRole('complementary', { name: 'Test mode' }).count(), 0);
+    await page.getByRole('button', { name: 'New consumer…' }).click();
     await page.getByLabel('Name').fill('Partner T');
     await page.getByRole('checkbox', { name: 'Test keys' }).check();
     for (const resource of ['members', 'quotes']) {
@@ -279,7 +281,7 @@ describe('the console in a browser', {
     const rows = page.getByRole('row').filter({ hasText: 'awaiting approval' });
     await rows.nth(1).waitFor();
     assert.equal(await page.getByRole('button', { name: 'Approve' }).count(), 0);
-    await rows.first().getByRole('button', { name: 'Cancel' }).waitFor();
+    await rows.first().getByRole('button', { name: 'Withdraw…' }).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
 
     await signIn(page, gateway.console);

@@ -77,7 +77,7 @@ describe('what the console offers to a consumer', {
       await row.waitFor();
       return row.getByRole('button').allTextContents();
     };
-    assert.deepEqual(await buttonsOf(own, 'awaiting approval'), ['Cancel']);
+    assert.deepEqual(await buttonsOf(own, 'awaiting approval'), ['Withdraw…']);
     assert.deepEqual(await buttonsOf(foreign, 'awaiting approval'), []);
     assert.deepEqual(await buttonsOf(failed, 'failed'), []);
     await close();

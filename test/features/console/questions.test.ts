@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { accept } from '../../support/handoffs.ts';
+import { goTo, openSignedIn, textOf } from './pages.ts';
+
+const program = findChromium();
+
+describe('what the console asks before it acts, and where the keyboard is afterwards', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  before(async () => {
+    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
+    browser = await startBrowser(program as string);
+    const body = { url: 'http://127.0.0.1:9999/hooks' };
+    const made = await gateway.request('/v1/webhook-endpoints', { body, as: gateway.admin });
+    assert.equal(made.status, 201);
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  /** Hand-offs that wait for the approval of another consumer. */
+  const wait = async (...names: string[]) => {
+    const agent = await gateway.newConsumer({
+      resource: 'quotes',
+      actions: ['read', 'write'],
+      approval: true,
+    });
+    for (const name of names) {
+      const result = { name, source: 'x', details: {} };
+      await accept(gateway, { member_id: gateway.org.memberId, result }, { as: agent });
+    }
+  };
+  const rowOf = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
+  /** Where the keyboard is, in words; `BODY` for nowhere. */
+  const focus = (page: Page) =>
+    page.evaluate<string>(
+      `(({ tagName, id, textContent, ariaLabel }) => tagName === 'BODY' ? 'BODY' : ariaLabel || (id || textContent).trim())(document.activeElement)`,
+    );
+  const isFocused = (element: Locator) => element.and(element.page().locator(':focus')).waitFor();
+
+  test('no button deletes, withdraws or rotates at one click; Escape closes its question, and the focus returns', async () => {
+    await wait('Never decided');
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
+    const written: string[] = [];
+    page.on('request', (request) => {
+      if (request.method() !== 'GET') written.push(request.url());
+    });
+    const pages = [
+      ['Waiting', undefined, ['Reject…', 'Withdraw…']],
+      ['Consumers', undefined, ['Revoke…', 'Rotate…']],
+      ['Events', 'Webhook endpoints', ['Delete…', 'Rotate secret…']],
+      ['My access', undefined, ['Rotate my key…']],
+    ] as const;
+    for (const [name, tab, expected] of pages) {
+      await goTo(page, name);
+      if (tab) await page.getByRole('link', { name: tab }).click();
+      const found = page.getByRole('main').getByRole('button', {
+        name: /\b(cancel|delete|forget|reject|remove|revoke|rotate|withdraw)/i,
+      });
+      await found.filter({ hasText: expected[0] }).first().waitFor();
+      const names = new Set(await found.allTextContents());
+      assert.deepEqual([...names].toSorted(), [...expected]);
+      for (const text of names) {
+        const button = found.filter({ hasText: text }).first();
+        await button.click();
+        const dialog = page.getByRole('dialog');
+        await dialog.waitFor();
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'detached' });
+        await isFocused(button);
+      }
+    }
+    assert.deepEqual(written, []);
+    await close();
+  });
+
+  test('a question that fails says why where it was asked, and loses nothing that was typed', async () => {
+    await wait('Refused in vain');
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await goTo(page, 'Waiting');
+    const row = rowOf(page, 'Refused in vain');
+    await row.getByRole('button', { name: 'Reject…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Reject Refused in vain?' });
+    await dialog.getByLabel('Reason').fill('Too dear');
+    await page.route('**/reject', (route) => route.fulfill({ status: 503, body: 'none' }), { times: 1 });
+    await page.keyboard.press('Enter');
+    await textOf(dialog.getByRole('alert'), /Service Unavailable/);
+    assert.equal(await dialog.getByLabel('Reason').inputValue(), 'Too dear');
+    await check('a question that failed');
+    await dialog.getByRole('button', { name: 'Reject now' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await close();
+  });
+
+  test('focus after each action is where it was, or around what is gone', async () => {
+    await wait('To approve', 'To reject', 'To withdraw');
+    const partner = await gateway.newConsumer({ resource: 'members', actions: ['read'] });
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await goTo(page, 'Waiting');
+    await rowOf(page, 'To approve').getByRole('button', { name: 'Approve' }).press('Enter');
+    await textOf(page.locator('[aria-live]'), /To approve is approved/);
+    await rowOf(page, 'To approve').getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
+    assert.equal(await focus(page), 'Waiting hand-offs');
+    for (const [name, question] of [
+      ['To reject', 'Reject'],
+      ['To withdraw', 'Withdraw'],
+    ]) {
+      await rowOf(page, `${name}`)
+        .getByRole('button', { name: `${question}…` })
+        .press('Enter');
+      await page.getByRole('dialog').waitFor();
+      if (question === 'Reject') await page.keyboard.type('Too dear');
+      await page.getByRole('button', { name: `${question} now` }).press('Enter');
+      await rowOf(page, `${name}`).getByRole('button').first().waitFor({ state: 'detached' });
+      assert.notEqual(await focus(page), 'BODY', name);
+    }
+
+    await goTo(page, 'Consumers');
+    const row = rowOf(page, partner.id);
+    const edit = row.getByRole('button', { name: 'Edit' });
+    await edit.press('Enter');
+    await page.getByRole('button', { name: 'Cancel' }).press('Enter');
+    await isFocused(edit);
+    await edit.press('Enter');
+    await page.getByLabel('Requests a minute').fill('120');
+    await page.getByRole('button', { name: 'Save changes' }).press('Enter');
+    await row.getByText('120 requests a minute').waitFor();
+    await isFocused(edit);
+    const disable = row.getByRole('button', { name: 'Disable' });
+    await disable.press('Enter');
+    await isFocused(row.getByRole('button', { name: 'Enable' }));
+    await row.getByRole('button', { name: 'Rotate…' }).press('Enter');
+    await page.getByRole('button', { name: 'Rotate now' }).press('Enter');
+    await isFocused(page.getByRole('heading', { level: 1, name: /New credentials of/ }));
+    assert.match(await page.title(), /^New credentials of/);
+    await page.getByRole('button', { name: 'I have stored it' }).press('Enter');
+    await row.waitFor();
+    assert.equal(await focus(page), 'main');
+    await row.getByRole('button', { name: 'Revoke…' }).press('Enter');
+    await page.getByRole('button', { name: 'Revoke now' }).press('Enter');
+    await row.waitFor({ state: 'detached' });
+    assert.equal(await focus(page), 'Consumers');
+    await close();
+  });
+
+  test('Escape closes the form for results, and the focus returns to its button', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.console);
+    const button = page.getByRole('button', { name: 'Load results…' });
+    await button.click();
+    await page.getByLabel('Paste JSON').press('Escape');
+    await page.getByLabel('Paste JSON').waitFor({ state: 'detached' });
+    await isFocused(button);
+    await close();
+  });
+
+  test('a link of the navigation leaves the header where it is', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await page.getByRole('heading', { level: 1, name: 'Hand-off' }).waitFor();
+    await page.evaluate('scrollTo(0, 200)');
+    await goTo(page, 'Events');
+    assert.equal(await page.evaluate('scrollY'), 0);
+    assert.equal(await focus(page), 'main');
+    await goTo(page, 'Hand-off');
+    assert.equal(await page.evaluate('scrollY'), 0);
+    await close();
+  });
+
+  test('a consumer without hand-off and records begins at what it may do, and its links lead somewhere', async () => {
+    const partner = await gateway.newConsumer({ resource: 'webhooks', actions: ['read'] });
+    const { page, close } = await openSignedIn(browser, gateway, partner);
+    await page.getByRole('heading', { level: 1, name: 'My access' }).waitFor();
+    await page.getByRole('link', { name: 'Endpoints' }).click();
+    await page.getByText('No webhook endpoints yet.').waitFor();
+    await page.evaluate(`location.hash = '#/consumers'`);
+    await page.getByRole('heading', { level: 1, name: 'No access to this page' }).waitFor();
+    assert.match(await page.title(), /^No access to this page/);
+    await page.evaluate(`location.hash = '#/records/quotes/${randomUUID()}'`);
+    await page.getByRole('link', { name: 'Go to the start page' }).click();
+    await page.getByRole('heading', { level: 1, name: 'My access' }).waitFor();
+    assert.match(await page.title(), /^My access/);
+    await close();
+  });
+});
