@@ -79,6 +79,8 @@ export type KeyRule = 'required' | 'optional' | 'ignored';
 export interface RouteAnswer {
   status: number;
   headers?: Record<string, string>;
+  /** Set-Cookie, each a header of its own. */
+  cookies?: readonly string[];
   /** JSON, unless `headers` names another content type. */
   body?: string | Buffer;
   /** The claim of the key was completed with it already. */

@@ -2,6 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { exportJWK, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
 
@@ -83,6 +84,8 @@ function createProvider(issuer: string, gatewayUrl: string, people: ReadonlyMap<
 export interface MadeUpIssuer extends OpenidServer {
   /** Claims of the next ID token beside the right ones; undefined leaves one out. */
   claims: { [name: string]: unknown };
+  /** What it says of itself beside the usual. */
+  metadata: { [name: string]: unknown };
   /** In place of the answer of the token endpoint. */
   tokenAnswer: ((response: ServerResponse) => void) | undefined;
   /** Signs with another key from now on; the old one is no longer published. */
@@ -101,12 +104,13 @@ export async function startMadeUpIssuer(): Promise<MadeUpIssuer> {
     ...generateKeyPairSync('rsa', { modulusLength: 2048 }),
   });
   let key = makeKey();
+  const nonces = new Map<string, string>();
   const unknown = { ...makeKey(), kid: key.kid };
-  const sign = () => {
+  const sign = (code: string | null) => {
     const now = Math.floor(Date.now() / 1000);
     const right = { iss: issuer, aud: clientId, sub: 'marta', iat: now, exp: now + 300 };
     const { privateKey, kid } = made.forge ? { ...unknown, kid: key.kid } : key;
-    const nonce = made.asked.get('nonce') ?? '';
+    const nonce = nonces.get(code ?? '') ?? '';
     return new SignJWT({ ...right, nonce, ...made.claims })
       .setProtectedHeader({ alg: 'RS256', kid })
       .sign(privateKey);
@@ -120,19 +124,25 @@ export async function startMadeUpIssuer(): Promise<MadeUpIssuer> {
       send({ keys: [{ ...(await exportJWK(key.publicKey)), kid: key.kid, alg: 'RS256', use: 'sig' }] });
     } else if (pathname === '/token') {
       if (made.tokenAnswer) return made.tokenAnswer(response);
-      send({ access_token: 'a', token_type: 'Bearer', id_token: await sign() });
+      const form = new URLSearchParams(await text(request));
+      send({ access_token: 'a', token_type: 'Bearer', id_token: await sign(form.get('code')) });
     } else if (pathname === '/authorize') {
       made.asked = searchParams;
       const back = new URL(searchParams.get('redirect_uri') ?? '');
-      back.search = new URLSearchParams({ code: 'code', state: searchParams.get('state') ?? '' }).toString();
+      const code = crypto.randomUUID();
+      nonces.set(code, searchParams.get('nonce') ?? '');
+      back.search = new URLSearchParams({ code, state: searchParams.get('state') ?? '' }).toString();
       response.writeHead(303, { location: back.href }).end();
-    } else send(metadataOf(issuer));
+    } else if (pathname === '/userinfo') {
+      send({ sub: 'marta', groups: ['admins'], email: 'boss@example.com', email_verified: true });
+    } else send({ ...metadataOf(issuer), ...made.metadata });
     return undefined;
   };
   const { server, issuer } = await listen((request, response) => void answer(request, response));
   const made: MadeUpIssuer = {
     issuer,
     claims: {},
+    metadata: {},
     tokenAnswer: undefined,
     forge: false,
     asked: new URLSearchParams(),
@@ -150,6 +160,7 @@ const metadataOf = (issuer: string) => ({
   authorization_endpoint: `${issuer}/authorize`,
   token_endpoint: `${issuer}/token`,
   jwks_uri: `${issuer}/jwks`,
+  userinfo_endpoint: `${issuer}/userinfo`,
   response_types_supported: ['code'],
   subject_types_supported: ['public'],
   id_token_signing_alg_values_supported: ['RS256'],

@@ -334,7 +334,7 @@ function isMarkedWrite({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
 }
 
 /** Browsers send sessions along with requests that the person has not asked for. Throws `permission_denied` for these. */
-function requireOwnPage(
+export function requireOwnPage(
   request: FastifyRequest,
   reply: FastifyReply,
   { method, path }: Route,

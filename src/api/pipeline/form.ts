@@ -8,6 +8,7 @@ import {
   isPresent,
   presentedBy,
   recordAttempt,
+  requireOwnPage,
   requireWithinLimit,
 } from './authentication.ts';
 import { bytesOf, decode } from './body.ts';
@@ -25,12 +26,15 @@ declare module 'fastify' {
  * The step of a route that callers reach with a form, which holds their credentials or comes with them. They are checked,
  * recorded and limited as those in headers are.
  */
-export function formSteps({ form }: Route, authenticators: Authenticators): Step[] {
+export function formSteps(route: Route, authenticators: Authenticators): Step[] {
+  const { form } = route;
   if (form === undefined) return [];
+  const { sessions, limits } = authenticators;
   return [
     async (request: FastifyRequest, reply: FastifyReply) => {
       // Of a request that cannot be read: it names nobody.
       recordAttempt(request, missing);
+      if (presentedBy(request, sessions).session) requireOwnPage(request, reply, route, limits);
       const fields = readForm(decode(bytesOf(request)));
       const authentication = await form.authenticate(fields, request.headers);
       // Those of other routes do not admit it; they say what it counts by, as wherever none are needed.

@@ -285,9 +285,13 @@ function withLedgerSpans(ledger: Ledger, parent: Span): Ledger {
  * Sends an answer as it is. A text is written together with the head; where its content type names no character set
  * the framework would add one, so there it is bytes.
  */
-export function send(reply: FastifyReply, { status, headers = {}, body = '' }: RouteAnswer): FastifyReply {
+export function send(
+  reply: FastifyReply,
+  { status, headers = {}, cookies = [], body = '' }: RouteAnswer,
+): FastifyReply {
   const complete = withContentType(headers, body);
   reply.code(status).headers(complete);
+  for (const cookie of cookies) reply.header('set-cookie', cookie);
   if (body === '') return reply.send();
   if (typeof body !== 'string') return reply.send(body);
   return reply.send(complete['content-type'] === jsonType ? body : Buffer.from(body));

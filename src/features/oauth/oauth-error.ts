@@ -30,7 +30,9 @@ export function answerOAuthError(
   problem: Problem,
   { authorization }: IncomingHttpHeaders,
 ): RouteAnswer | undefined {
-  const { status, message } = problem;
+  const { status, message, code } = problem;
+  // A browser's session, which OAuth knows nothing of.
+  if (code === 'permission_denied') return undefined;
   if (ofClient.has(status)) {
     const challenge =
       authorization === undefined ? {} : { 'www-authenticate': 'Basic realm="handoff-gateway"' };

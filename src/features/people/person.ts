@@ -21,7 +21,7 @@ export function personOf(token: Readonly<Record<string, unknown>>): SignedInPers
   const email = token['email_verified'] === true ? textOf(token['email']) : null;
   return {
     subject,
-    actor: email ?? textOf(token['preferred_username']) ?? (textOf(subject) as string),
+    actor: email ?? textOf(token['preferred_username']) ?? textOf(subject) ?? subject,
     name: textOf(token['name']),
     email,
     claims: claimsThatCount(token),

@@ -10,6 +10,9 @@ const timeoutSeconds = 10;
 /** Seconds by which the issuer's clock may differ from ours. */
 const clockToleranceSeconds = 60;
 
+/** Characters of an ID token that an address carries at most: of longer addresses issuers say that they are too long. */
+const longestHint = 4000;
+
 /** What ties a sign-in to the browser that began it; derived from what its cookie holds. */
 export interface SignInChecks {
   state: string;
@@ -77,14 +80,18 @@ export class Provider {
     }
   }
 
-  /** Where the browser ends the session at the issuer; null where the issuer has no such page, or was never reached. */
+  /** Where the browser ends the session at the issuer; null where the issuer has no such page that is safe, or was never reached. */
   async signOutUrl(idToken: string, returnTo: string): Promise<string | null> {
     const server = this.#metadata?.server ?? (await this.#server().catch(() => undefined));
     if (server?.end_session_endpoint === undefined) return null;
-    return openid.buildEndSessionUrl(this.#configure(server, undefined), {
-      id_token_hint: idToken,
-      post_logout_redirect_uri: returnTo,
-    }).href;
+    try {
+      return openid.buildEndSessionUrl(this.#configure(server, undefined), {
+        ...(idToken.length <= longestHint && { id_token_hint: idToken }),
+        post_logout_redirect_uri: returnTo,
+      }).href;
+    } catch {
+      return null;
+    }
   }
 
   #configure(server: openid.ServerMetadata, secret: string | undefined): openid.Configuration {

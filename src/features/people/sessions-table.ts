@@ -11,7 +11,6 @@ export interface Session {
   name: string | null;
   email: string | null;
   claims: Claims;
-  id_token: string;
   consumer_id: string;
   chosen_at: Date;
   /** When it ends unless it is used before. */
@@ -69,14 +68,14 @@ export class SessionsTable {
     const noted = interval(Math.min(notedSeconds, idleMinutes * 6));
     const { rows } = await sql<Session>`
       with found as (
-        select hash, subject, actor, name, email, claims, id_token, consumer_id, chosen_at,
+        select hash, subject, actor, name, email, claims, consumer_id, chosen_at,
           last_used_at < now() - ${noted} as is_due, least(expires_at, now() + ${this.#idle}) as ends_at
         from people_sessions
         where hash = ${hash} and issuer = ${issuer} and expires_at > now() and last_used_at > now() - ${this.#idle}
       ), used as (
         update people_sessions s set last_used_at = now() from found where s.hash = found.hash and found.is_due
       )
-      select subject, actor, name, email, claims, id_token, consumer_id, chosen_at, ends_at from found`.execute(
+      select subject, actor, name, email, claims, consumer_id, chosen_at, ends_at from found`.execute(
       this.#database.sql,
     );
     return rows[0];
@@ -89,8 +88,13 @@ export class SessionsTable {
     );
   }
 
-  async end(hash: string): Promise<void> {
-    await sql`delete from people_sessions where hash = ${hash}`.execute(this.#database.sql);
+  /** Its ID token, where it is of this issuer. */
+  async end(hash: string): Promise<string | undefined> {
+    const { issuer } = this.#lifetime;
+    const { rows } = await sql<{ id_token: string | null }>`
+      delete from people_sessions where hash = ${hash}
+      returning case when issuer = ${issuer} then id_token end as id_token`.execute(this.#database.sql);
+    return rows[0]?.id_token ?? undefined;
   }
 
   async deleteEnded(signal?: AbortSignal): Promise<void> {

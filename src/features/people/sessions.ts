@@ -76,14 +76,16 @@ export class PeopleSessions {
     await orUnavailable(() => this.#table.choose(hashOf(session), consumerId), kept);
   }
 
-  /** Throws as above. */
-  async end(session: string): Promise<void> {
-    await orUnavailable(() => this.#table.end(hashOf(session)), kept);
+  /** Returns the ID token of the one that it has ended; undefined where there was none. Throws as above. */
+  end(session: string): Promise<string | undefined> {
+    return orUnavailable(() => this.#table.end(hashOf(session)), kept);
   }
 
   async #find(session: string): Promise<OpenSession | Exclude<Authentication, { result: 'accepted' }>> {
     const found = await orUnavailable(() => this.#table.use(hashOf(session)), kept);
-    await this.#directory.catchUp();
+    // This process has paused: the session may have ended meanwhile, too.
+    const catchingUp = this.#directory.catchUp();
+    if (catchingUp !== undefined) return catchingUp.then(() => this.#find(session));
     if (found === undefined) return { result: 'unknown_key', consumerId: null, advice: signInAgain };
     const { consumer_id: consumerId, claims, chosen_at } = found;
     const consumer = this.#directory.consumer(consumerId);

@@ -128,7 +128,7 @@ async function decide(
   reason?: string,
 ): Promise<StoredHandoff> {
   const { consumer, headers, call } = request;
-  const handoff = await findToDecide(handoffs, id, consumer);
+  const handoff = await findToDecide(handoffs, id, request);
   const { id: consumer_id, name: consumer_name } = consumer as Consumer;
   if (!isMatch(headers['if-match'], tagOf(handoff))) throw contentReplaced();
   const contentStamp = isConditional(headers['if-match']) ? handoff.contentStamp : undefined;
@@ -140,8 +140,8 @@ async function decide(
 /** What a repeat gets that is not decided again, as a call of a tool: what the caller may do and see now. */
 function byNow(handoffs: Handoffs) {
   return {
-    checkRepeat: async ({ params: { externalId: id }, consumer }: Decided) =>
-      void (await findToDecide(handoffs, id, consumer)),
+    checkRepeat: async ({ params: { externalId: id }, ...request }: Decided) =>
+      void (await findToDecide(handoffs, id, request)),
     showStored(answer: StoredAnswer, call: Call): StoredAnswer {
       if (answer.status >= 300) return answer;
       const stored = JSON.parse(answer.body) as HandoffView;
@@ -151,17 +151,17 @@ function byNow(handoffs: Handoffs) {
   };
 }
 
-type Decided = Pick<Input<{ params: typeof params }, 'ignored', unknown>, 'params' | 'consumer'>;
+type Decided = Pick<Input<{ params: typeof params }, 'ignored', unknown>, 'params' | 'consumer' | 'call'>;
 
 /** Throws where the caller may not decide on it. */
 async function findToDecide(
   handoffs: Handoffs,
   id: string,
-  consumer: Caller | undefined,
+  { consumer, call }: Pick<Request, 'consumer' | 'call'>,
 ): Promise<StoredHandoff> {
   const handoff = await find(handoffs, id, consumer, 'write');
   await requireWrittenFields(handoffs, handoff, consumer);
-  requireMayDecide(consumer as Caller, handoff);
+  requireMayDecide(consumer as Caller, handoff, call);
   return handoff;
 }
 
@@ -169,7 +169,7 @@ async function findToDecide(
  * By the consumer's id: whatever credentials it uses, it stays the one that made the hand-off. So does a person, whatever
  * consumer they act as.
  */
-function requireMayDecide(consumer: Caller, handoff: StoredHandoff): void {
+function requireMayDecide(consumer: Caller, handoff: StoredHandoff, call: Call): void {
   const { type, consumerId } = handoff;
   // It is alone in its world: it gives what it needs itself.
   if (modeOf(consumer.id) === 'test') return;
@@ -183,16 +183,20 @@ function requireMayDecide(consumer: Caller, handoff: StoredHandoff): void {
     );
   if (consumerId === consumer.id)
     throw new Problem('permission_denied', 'A consumer cannot decide on its own hand-offs.', { required });
-  if (isOfPerson(handoff, consumer.person))
+  if (isOfPerson(handoff, call))
     throw new Problem('permission_denied', 'You cannot decide on what you have handed off yourself.', {
       required,
     });
 }
 
-/** Whether the person has handed it off, or it was handed off in their name. */
-function isOfPerson({ subject, actor }: StoredHandoff, person: Caller['person']): boolean {
-  if (person === undefined) return false;
-  return subject === person.subject || actor?.toLowerCase() === person.actor.toLowerCase();
+/**
+ * Whether who acts has handed it off, or it was handed off in their name. Where neither is proven a name says nothing: keys of
+ * programs may all give the same.
+ */
+function isOfPerson({ subject, actor }: StoredHandoff, by: Call): boolean {
+  if (subject === undefined && by.subject === undefined) return false;
+  if (subject !== undefined && subject === by.subject) return true;
+  return actor !== undefined && actor.toLowerCase() === by.actor?.toLowerCase();
 }
 
 function auditEventOf(

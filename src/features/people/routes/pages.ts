@@ -5,7 +5,6 @@ interface Page {
   title: string;
   /** Sentences for the person. */
   text: string;
-  setCookie?: string;
 }
 
 const entities: Record<string, string> = {
@@ -25,7 +24,7 @@ const headers = {
 };
 
 /** A page that says why somebody is not signed in. */
-export function refusalPage({ status, title, text, setCookie }: Page): RouteAnswer {
+export function refusalPage({ status, title, text }: Page): RouteAnswer {
   const body = `<!doctype html>
 <html lang="en">
 <head>
@@ -46,23 +45,19 @@ export function refusalPage({ status, title, text, setCookie }: Page): RouteAnsw
   return {
     status,
     body,
-    headers: {
-      ...headers,
-      'content-type': 'text/html; charset=utf-8',
-      ...(setCookie !== undefined && { 'set-cookie': setCookie }),
-    },
+    headers: { ...headers, 'content-type': 'text/html; charset=utf-8' },
   };
 }
 
 /** Leads the browser to an address that is ours, or the issuer's. */
-export function leadTo(location: string, setCookie: string): RouteAnswer {
+export function leadTo(location: string, ...cookies: string[]): RouteAnswer {
   return {
     status: 303,
     headers: {
       location,
       'cache-control': 'no-store',
       'referrer-policy': 'no-referrer',
-      'set-cookie': setCookie,
     },
+    cookies,
   };
 }

@@ -77,14 +77,13 @@ function signOutRoute(services: SessionServices): Route {
     answers: { 200: { description: 'The session has ended.' } },
     async handle({ headers }) {
       const { session, cookies } = presentedIn(services, headers, true);
-      const open = await services.sessions.open(session);
-      await services.sessions.end(session);
+      const idToken = await services.sessions.end(session);
       // Of one that has ended before, the cookie is still there.
       const end_session_url =
-        open === undefined
+        idToken === undefined
           ? null
-          : await services.provider.signOutUrl(open.id_token, `${services.publicUrl()}/console/`);
-      return json(200, { end_session_url }, { ...noStore, 'set-cookie': cookies.session.set('', 0) });
+          : await services.provider.signOutUrl(idToken, `${services.publicUrl()}/console/`);
+      return { ...json(200, { end_session_url }, noStore), cookies: [cookies.session.set(undefined)] };
     },
   });
 }

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { randomBytes } from '../../../platform/base/chance.ts';
+import { Problem } from '../../../platform/base/problem.ts';
 import type { Log } from '../../../platform/observability/log.ts';
 import { SecretsUnavailable } from '../../../platform/secrets/secrets-manager.ts';
 import type { Cookies } from '../cookies.ts';
@@ -44,13 +45,13 @@ function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Rou
     summary: 'Begin to sign in',
     request: {},
     answers: { 303: { description: 'To the provider.' } },
-    async handle() {
+    async handle({ headers: { cookie } }) {
       const own = cookies();
       if (own === undefined) return needsTls;
       const begun = randomBytes(32).toString('base64url');
       try {
         const url = await provider.signInUrl(checksOf(begun), callbackUrl(publicUrl()));
-        return leadTo(url.href, own.signIn.set(begun));
+        return leadTo(url.href, own.signIn.set([begun, ...(own.signIn.in(cookie) ?? [])]));
       } catch (err) {
         if (!(err instanceof IssuerUnavailable)) throw err;
         log.warn({ err }, 'nobody can sign in: the issuer cannot be reached');
@@ -60,6 +61,8 @@ function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Rou
   });
 }
 
+/** Characters of an ID token at most: it is kept with the session. */
+const longestIdToken = 65_536;
 const answer = Type.Optional(Type.String({ maxLength: 8192, format: 'text' }));
 
 /** Ends a sign-in with a new session; whatever the request says, it leads to the console. */
@@ -81,26 +84,35 @@ function callbackRoute(services: SignInServices): Route {
     async handle({ query, headers: { cookie } }) {
       const own = services.cookies();
       if (own === undefined) return needsTls;
-      const begun = own.signIn.in(cookie);
+      const all = own.signIn.in(cookie) ?? [];
+      const begun = all.find((one) => checksOf(one).state === query.state);
       if (begun === undefined) return notBegunHere;
       const callback = new URL(callbackUrl(services.publicUrl()));
       callback.search = new URLSearchParams(query as Record<string, string>).toString();
-      let token: IdToken;
       try {
-        token = await services.provider.finish(callback, checksOf(begun));
+        const token = await services.provider.finish(callback, checksOf(begun));
+        const entered = await enter(token, services);
+        if ('status' in entered) return entered;
+        const before = own.session.in(cookie);
+        if (before !== undefined) await services.sessions.end(before);
+        const others = all.filter((one) => one !== begun);
+        return leadTo('/console/', own.session.set(entered.session), own.signIn.set(others));
       } catch (error) {
         return refusalFor(error, services);
       }
-      return enter(token, services, own);
     },
   });
 }
 
+/** Begins a session, or says why there is none. */
 async function enter(
   { claims, text }: IdToken,
   { sessions, consumers, log }: SignInServices,
-  cookies: Cookies,
-): Promise<RouteAnswer> {
+): Promise<RouteAnswer | { session: string }> {
+  if (text.length > longestIdToken) {
+    log.warn({ characters: text.length }, 'an ID token is longer than what is kept of a session');
+    return tooMuch;
+  }
   const person = personOf(claims);
   const mayActAs = await sessions.consumersFor(person);
   if (mayActAs.length === 0) {
@@ -108,8 +120,7 @@ async function enter(
     log.warn({ left_out: elsewhere }, 'a person has signed in who may act as no consumer');
     return elsewhere === undefined ? noAccess : tooMany(elsewhere);
   }
-  const session = await sessions.begin(person, text, mayActAs);
-  return leadTo('/console/', cookies.session.set(session));
+  return { session: await sessions.begin(person, text, mayActAs) };
 }
 
 function callbackUrl(publicUrl: string): string {
@@ -127,6 +138,10 @@ function refusalFor(error: unknown, { log }: Pick<SignInServices, 'log'>): Route
     log.warn({ err: error }, 'a sign-in could not be finished');
     return unavailable;
   }
+  if (error instanceof Problem && error.status >= 500) {
+    log.warn({ err: error }, 'a session could not be stored');
+    return notStored;
+  }
   // The library's own words; its errors hold answers of the issuer too.
   const { code, error: refused, message } = error as { code?: string; error?: string; message?: string };
   log.warn({ code, refused, reason: message }, 'a sign-in was refused');
@@ -142,6 +157,16 @@ const unavailable = refusalPage({
   status: 503,
   title: 'Nobody can sign in now',
   text: 'The sign-in of your company does not answer. Wait a moment.',
+});
+const notStored = refusalPage({
+  status: 503,
+  title: 'Nobody can sign in now',
+  text: 'Your session could not be stored. Wait a moment.',
+});
+const tooMuch = refusalPage({
+  status: 403,
+  title: 'You were not signed in',
+  text: 'The sign-in of your company says more about your account than we keep, perhaps all of its groups. Ask an administrator to send only the groups that belong to this application.',
 });
 const notBegunHere = refusalPage({
   status: 400,
