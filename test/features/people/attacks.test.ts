@@ -166,7 +166,7 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
         const next = await signIn();
         await actAs(next, desk);
         const thief = thiefOf(next);
-        assert.equal(await status(thief, replica), 200);
+        await eventually(async () => assert.equal(await status(thief, replica), 200));
         await change(desk.id, end as object);
         await isOut(thief);
         await change(desk.id, again as object);
