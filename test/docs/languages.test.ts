@@ -13,7 +13,9 @@ import { codeBlocks, readPage, root } from './pages.ts';
 const run = promisify(execFile);
 
 const printed = [
-  ...['signed in as Partner A', 'found Tomasz Okafor', 'handed off: created', 'stored: accepted'],
+  ...['signed in as Partner A', 'found Tomasz Okafor', 'handed off: created'],
+  ...['the trip: created,created', 'again: existing,existing', 'a trip of Okafor with 2 quotes'],
+  'stored: accepted',
   ...[
     'later: created',
     'listed Hotel Miramar',

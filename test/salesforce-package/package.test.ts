@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -256,6 +256,21 @@ describe('references that lead nowhere are found', () => {
       /object Quotes__c is not in the package/,
     );
   });
+});
+
+it('layouts show every field of the package but the further parts of details', async () => {
+  for (const name of ['Quote', 'Booking']) {
+    const fields = await readdir(join(PACKAGE, SOURCE, `objects/${name}__c/fields`));
+    const layout = `${SOURCE}/layouts/${name}__c-${name} Layout.layout-meta.xml`;
+    const text = await readFile(join(PACKAGE, layout), 'utf8');
+    const left = fields
+      .map((file) => file.replace('.field-meta.xml', ''))
+      .filter((field) => !text.includes(`<field>${field}</field>`));
+    assert.ok(
+      left.every((field) => /^Details_\d__c$/.test(field)),
+      left.join(),
+    );
+  }
 });
 
 describe('a manifest that does not match is found', () => {

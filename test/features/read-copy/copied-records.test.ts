@@ -61,3 +61,22 @@ test('a copy that cannot be read is logged once, and left alone for a while', as
     ['the copy could not be read; the CRM is asked for some seconds'],
   );
 });
+
+test('records that are looked up at once are one question to the copy', async () => {
+  const asked: number[] = [];
+  const find = async (keys: readonly object[]) => {
+    asked.push(keys.length);
+    return { age: 1, rows: keys.map(() => []) };
+  };
+  const reads = createCopiedReads({
+    table: { find } as unknown as CopyTable,
+    defaultMaxAgeSeconds: 60,
+    areUnnotedSeenBy: () => true,
+    isBehind: () => false,
+    log: recordLog().log,
+    metrics: createMetrics(readCopyMetrics),
+  });
+  const call = { ...startCall('test'), freshness: { maxAgeSeconds: 60 } };
+  await Promise.all(Array.from({ length: 50 }, () => reads.find(quote, randomUUID(), call)));
+  assert.deepEqual(asked, [50]);
+});
