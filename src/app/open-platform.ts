@@ -80,7 +80,11 @@ export async function openPlatform(own: Process): Promise<Platform> {
   const audit = createAudit({ database, log, metrics, retentionDays: settings.auditRetentionDays });
   opened.defer(() => audit.stop());
   const consumers = await loadConsumers(own, { secrets, cache, audit });
-  const allowances = new Allowances({ database, log });
+  const allowances = new Allowances({
+    database,
+    log,
+    isUsed: () => consumers.directory.newestFirst().some(({ allowance }) => allowance),
+  });
   opened.defer(() => allowances.stop());
   await allowances.start();
   return { ...own, tracing, secrets, cache, database, audit, consumers, allowances };

@@ -1,4 +1,5 @@
-import { wallMs } from '../../platform/base/chance.ts';
+import { clearInterval, setInterval, wallMs } from '../../platform/base/chance.ts';
+import { coalesce } from '../../platform/base/coalesce.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
@@ -10,6 +11,8 @@ import { AllowancesTable, type StoredUse } from './allowances-table.ts';
 /** Consumers that are counted at once; one that is forgotten is read again. */
 const maxConsumers = 100_000;
 const batchSize = 500;
+/** How often a replica reads what the others have counted, also where it counts nothing itself. */
+const refreshMs = 4000;
 /** Part of an allowance of which its consumer is told. */
 const noticedPart = 0.8;
 
@@ -39,6 +42,8 @@ type Listener = (notice: AllowanceNotice) => Promise<void>;
 interface AllowancesOptions {
   database: Database;
   log: Log;
+  /** Whether any consumer has an allowance: else nothing is read. */
+  isUsed: () => boolean;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
 }
@@ -58,8 +63,8 @@ interface Use {
 
 /**
  * Counts the requests of consumers that have an allowance. Each replica counts by itself, writes each second what it has counted,
- * and reads what the others have: so an allowance may be passed by what replicas let through within a second. While the
- * database is unavailable each goes on by itself.
+ * and reads what the others have, also while it counts nothing: so an allowance may be passed by what replicas let through within
+ * some seconds. While the database is unavailable each goes on by itself.
  */
 export class Allowances {
   readonly #table: AllowancesTable;
@@ -69,9 +74,10 @@ export class Allowances {
   readonly #unstored: WriteBehind<{ consumerId: string; day: number; requests: number }>;
   /** Notices that were given, the oldest forgotten first. */
   readonly #noticed = new Set<string>();
+  readonly #refreshing: NodeJS.Timeout;
   #listener: Listener | undefined;
 
-  constructor({ database, log, clock = wallMs }: AllowancesOptions) {
+  constructor({ database, log, isUsed, clock = wallMs }: AllowancesOptions) {
     this.#table = new AllowancesTable(database);
     this.#log = log;
     this.#clock = clock;
@@ -83,6 +89,12 @@ export class Allowances {
       batchSize,
       most: maxConsumers,
     });
+    const refresh = coalesce(() => this.refresh());
+    this.#refreshing = setInterval(() => {
+      if (!isUsed()) return;
+      refresh().catch((err: unknown) => log.debug({ err }, 'what is used of allowances could not be read'));
+    }, refreshMs);
+    this.#refreshing.unref();
   }
 
   /** Called until it has resolved once for a period of a consumer; on every replica. */
@@ -93,10 +105,17 @@ export class Allowances {
   /** Reads what was used in this month. Where that fails, it is read with the first requests. */
   async start(): Promise<void> {
     try {
-      for (const stored of await this.#table.readAll(this.#today())) this.#keep(stored);
+      await this.refresh();
     } catch (err) {
       this.#log.warn({ err }, 'what is used of allowances could not be read yet');
     }
+  }
+
+  /** Reads what all replicas have counted in this month. Throws what the database does. */
+  async refresh(): Promise<void> {
+    const all = await this.#table.readAll(this.#today());
+    for (const stored of all) this.#keep(stored);
+    for (const { consumer_id } of all) await this.#notice(consumer_id);
   }
 
   /** Counts a request; undefined where there is no allowance. One beyond it is refused and not counted. */
@@ -143,6 +162,7 @@ export class Allowances {
   /** Writes what is left. Never throws. */
   async stop(): Promise<void> {
     this.#listener = undefined;
+    clearInterval(this.#refreshing);
     await this.#unstored
       .stop()
       .catch((err: unknown) => this.#log.error({ err }, 'what is used of allowances could not be written'));
@@ -158,15 +178,10 @@ export class Allowances {
   }
 
   #keep({ consumer_id, day, ofDay, ofMonth, own }: StoredUse): void {
-    const known = this.#uses.get(consumer_id);
-    if (known === undefined) {
-      this.#uses.set(consumer_id, { day, own, ofDay, ofMonth, ownRead: own, allowance: noAllowance });
-      forgetOldest(this.#uses, maxConsumers);
-    } else if (known.day === day) {
-      // What was forgotten here goes on from what was stored.
-      known.own = Math.max(known.own, own);
-      Object.assign(known, { ofDay, ofMonth, ownRead: own });
-    }
+    if (day !== this.#today()) return;
+    const use = this.#current(consumer_id, this.#uses.get(consumer_id)?.allowance ?? noAllowance);
+    // What was forgotten here goes on from what was stored.
+    Object.assign(use, { own: Math.max(use.own, own), ofDay, ofMonth, ownRead: own });
   }
 
   #current(id: string, allowance: Allowance): Use {
