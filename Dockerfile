@@ -35,6 +35,9 @@ COPY src src
 COPY --from=built /app/client/src client/src
 COPY --from=built /app/client/*.tgz client/
 COPY --from=built /app/console/dist console/dist
+# Served at /v1/guides.
+COPY docs/partners docs/partners
+COPY docs/quickstart.md docs/
 # The only place that is written to; the root file system can be read only.
 RUN install -d -o 10001 -g 10001 -m 0700 /var/lib/handoff
 VOLUME /var/lib/handoff

@@ -10,10 +10,9 @@ import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
 import type { Setting } from '../src/platform/settings/setting.ts';
 import { mappingSchema } from '../src/records/mapping.ts';
 import { deployFiles } from './deploy-files.ts';
-import { eventPage } from './event-page.ts';
 
 /*
- * Writes the pages whose content stands in the code, docs/settings.md, docs/errors.md and docs/event-examples.md, the JSON Schema
+ * Writes the pages whose content stands in the code, docs/settings.md and docs/errors.md, the JSON Schema
  * of mapping files, and files of deploy/. Run it after a change to one of those tables: node scripts/generate-docs.ts
  */
 
@@ -24,7 +23,6 @@ const note = '<!-- Written by scripts/generate-docs.ts; change the tables in src
 export function generatedPages(): Record<string, string> {
   return {
     ...{ 'docs/settings.md': settingsPage(), 'docs/errors.md': errorsPage() },
-    'docs/event-examples.md': eventPage(note),
     ...{ 'docs/mapping.schema.json': mappingSchemaFile(), ...deployFiles() },
   };
 }
@@ -187,7 +185,7 @@ a code never changes its meaning. \`title\` belongs to the code, \`detail\` to t
 | \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
 
 A request that is not valid HTTP is answered with \`invalid_request\` and the fitting HTTP status: 408 when the request
-did not arrive in [its time](rate-limits.md#time-and-size-of-a-request), 431 when request line and headers are over 16 KiB, 400
+did not arrive in [its time](rate-limits.md#time-and-size), 431 when request line and headers are over 16 KiB, 400
 otherwise.
 `;
 

@@ -6,7 +6,8 @@ import { promisify } from 'node:util';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { codeBlocks, readPage } from './pages.ts';
 
-const page = readPage('docs/make-it-fail.md');
+const page = readPage('docs/partners/make-it-fail.md');
+const simulated = readPage('docs/test-keys.md');
 
 let gateway: TestGateway;
 before(async () => {
@@ -15,7 +16,7 @@ before(async () => {
 after(() => gateway.stop());
 
 test('the commands for the simulated CRM run', async () => {
-  const [block] = codeBlocks(page).filter(({ language }) => language === 'bash');
+  const [block] = codeBlocks(simulated).filter(({ language }) => language === 'bash');
   assert.ok(block);
   const { stdout } = await promisify(execFile)('bash', ['-c', `set -euo pipefail\n${block.text}`], {
     env: { ...process.env, CRM: gateway.org.url },
@@ -24,7 +25,7 @@ test('the commands for the simulated CRM run', async () => {
 });
 
 test('the simulated CRM takes each fault of the page', async () => {
-  const faults = [...page.matchAll(/`(\{.*"effect".*\})`/g)].map(([, body = '']) => body);
+  const faults = [...simulated.matchAll(/`(\{.*"effect".*\})`/g)].map(([, body = '']) => body);
   assert.ok(faults.length >= 6);
   for (const body of faults) {
     const headers = { 'content-type': 'application/json' };

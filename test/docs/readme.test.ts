@@ -8,25 +8,20 @@ import { codeBlocks, readPage, root } from './pages.ts';
 /** What starts something is what this test does itself; these commands need the database, which a service holds here. */
 const notHere = /npm (start|test)\b|handoff -- (reservation|doctor)\b/;
 
-/** Pages whose commands a reader pastes in this order. */
-const read = ['README.md', 'docs/idempotency.md', 'docs/reservations.md'];
-
-/** The shell blocks of the pages one after the other, as a reader pastes them, against a gateway of our own. */
-test('the commands of the README and of the pages after it run', async (context) => {
+/** The shell blocks one after the other, as a reader pastes them, against a gateway of our own. */
+test('the commands of the README run', async (context) => {
   if (!hasCurl()) return context.skip('there is no curl');
   const installation = await createInstallation();
   try {
     const gateway = await installation.start();
-    const commands = read
-      .flatMap((page) => codeBlocks(readPage(page)))
+    const commands = codeBlocks(readPage('README.md'))
       .filter(({ language, text }) => language === 'sh' && !notHere.test(text))
       .map(({ text }) => text);
-    assert.ok(commands.length >= 9);
+    assert.ok(commands.length >= 3);
     const script = commands
       .join('\n')
       .replaceAll('http://127.0.0.1:8080', gateway.url)
-      .replaceAll('./.data/', `${installation.dataDir}/`)
-      .replaceAll(/(?:\.\/)?\breservation\.json/g, `${installation.dataDir}/reservation.json`);
+      .replaceAll('./.data/', `${installation.dataDir}/`);
     // A command that the gateway refuses ends the script.
     const strict = `set -euo pipefail\ncurl() { command curl --fail-with-body "$@"; echo; }\n${script}`;
     const { stdout } = await promisify(execFile)('bash', ['-c', strict], {
@@ -36,8 +31,6 @@ test('the commands of the README and of the pages after it run', async (context)
     assert.match(stdout, /"type":"quote","status":"created"/);
     assert.match(stdout, /"details":\{"rate_key":"20270412\|W\|1\|1073\|DBT\.SU","net":612\.40,/);
     assert.match(stdout, /"status":"ok"/);
-    assert.match(stdout, /"status":"confirmed"/);
-    assert.match(stdout, /^204$/m);
     assert.match(stdout, /API secret {3}hgs_/);
   } finally {
     await installation.remove();

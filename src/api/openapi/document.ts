@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { permissionActions, permissionResources } from '../../identity/consumers/consumer.ts';
 import type { Route } from '../route.ts';
+import { codeSamples, type Operation, type Parameters } from './code-samples.ts';
 import { headerComponents, parameterComponents } from './headers.ts';
 import { operation, usualSecurity } from './operations.ts';
 import { createProblemResponses } from './problem-responses.ts';
@@ -27,13 +28,15 @@ export function openApiDocument(
   const paths: Record<string, JsonObject> = {};
   for (const route of routes) {
     const path = route.path.replaceAll(/:(\w+)/g, '{$1}');
-    paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = operation(
-      route,
-      schemas,
-      problemResponses,
-      tokenUrl !== undefined,
+    const described = operation(route, schemas, problemResponses, tokenUrl !== undefined);
+    const samples = codeSamples(
+      route.method,
+      path,
+      described as Operation,
+      parameterComponents as Parameters,
     );
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = { ...described, ...(samples && { 'x-codeSamples': samples }) };
   }
   const used = new Set(routes.map(({ tag }) => tag));
   for (const tag of used) if (!(tag in tags)) throw new Error(`no feature describes the tag ${tag}`);

@@ -3,6 +3,8 @@ import { answerWith } from '../../api/static-body.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { readClientPackage } from './client-package.ts';
+import { guidesPath } from './guides/guides.ts';
+import { guideRoutes } from './guides/routes.ts';
 
 export interface DiscoveryParts {
   publicUrl: () => string;
@@ -42,6 +44,7 @@ export function discoveryRoutes(
       'text/markdown; charset=utf-8',
       () => llmsText(publicUrl(), all(), hasTools()),
     ),
+    ...guideRoutes(publicUrl),
     clientRoute(),
     catalogRoute(() => catalogOf(publicUrl(), hasTools()), publicUrl),
     ...(securityContact === undefined
@@ -120,7 +123,7 @@ function catalogOf(url: string, hasTools: boolean): object {
   const described = {
     anchor: `${url}/v1/`,
     'service-desc': [{ href: url + docsPath, type: 'application/json' }],
-    'service-doc': [{ href: url + docsPath, type: 'text/html' }],
+    'service-doc': [docsPath, guidesPath].map((path) => ({ href: url + path, type: 'text/html' })),
     status: [{ href: `${url}/v1/healthz`, type: 'application/json' }],
   };
   const items = [`${url}/v1/`, `${url}/api/v1/handoff`, ...(hasTools ? [`${url}/mcp`] : [])];
@@ -133,6 +136,7 @@ function catalogOf(url: string, hasTools: boolean): object {
 function llmsText(url: string, all: readonly Route[], hasTools: boolean): string {
   const tools = all.flatMap(({ tool, summary }) => (tool ? [`- \`${tool.name}\`: ${summary}`] : []));
   const offered = [
+    `- [Guides](${url}${guidesPath}): how to call it, from the first key to production, with samples in curl, TypeScript, Python and Java`,
     `- [API reference](${url}${docsPath}): OpenAPI 3.1 as JSON; browsers get a page`,
     `- [Errors](${url}/v1/problems/invalid_request): each error is a problem document, whose \`type\` is a page like this one`,
     `- [Health](${url}/v1/healthz): whether the service and what it depends on work`,

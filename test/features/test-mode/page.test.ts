@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,15 +11,15 @@ import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { makeConsumer } from './worlds.ts';
 
 const run = promisify(execFile);
-const page = await readFile(new URL('../../../docs/test-keys.md', import.meta.url), 'utf8');
+const page = await readFile(new URL('../../../docs/partners/make-it-fail.md', import.meta.url), 'utf8');
 
-/** Each row of the table of faults: how the id ends, what is answered, and the command. */
-const rows = [...page.matchAll(/^\| `-(\d{12})` \| (\d+) `(\w+)`.*\| `(curl [^`]+)` \|$/gm)].map(
-  ([, end = '', status = '', word = '', command = '']) => ({ end, status, word, command }),
+/** Each row of the table of faults: how the id ends, and what is answered. */
+const rows = [...page.matchAll(/^\| `-(\d{12})` \| (\d+) `(\w+)`/gm)].map(
+  ([, end = '', status = '', word = '']) => ({ end, status, word }),
 );
-const [, preparation = ''] = /^```bash\n([\s\S]*?)^```$/m.exec(page) ?? [];
+const [, command = ''] = /^```bash\n([\s\S]*?)^```$/m.exec(page) ?? [];
 
-describe('the page on test keys', () => {
+describe('the page on making it fail', () => {
   let gateway: TestGateway;
   let dir: string;
   before(async () => {
@@ -37,12 +38,13 @@ describe('the page on test keys', () => {
   it('says what each of them does', async () => {
     const { apiKey, apiSecret } = await makeConsumer(gateway);
     const env = { HANDOFF_URL: gateway.url, HANDOFF_API_KEY: apiKey, HANDOFF_API_SECRET: apiSecret };
-    for (const { status, word, command } of rows) {
-      const script = `${preparation}\n${command} -w '\\n%{http_code}'`;
-      const { stdout } = await run('bash', ['-c', script], { cwd: dir, env: { ...process.env, ...env } });
-      const [body = '', answered] = stdout.trim().split('\n');
-      const found = JSON.parse(body) as { code?: string; status: string };
-      assert.deepEqual([answered, found.code ?? found.status], [status, word], command);
+    for (const { end, status, word } of rows) {
+      const script = command.replace(/000000000503$/m, end);
+      const own = { ...env, KEY: randomUUID() };
+      const { stdout } = await run('bash', ['-c', script], { cwd: dir, env: { ...process.env, ...own } });
+      const [, answered] = /^HTTP\/1\.1 (\d+)/.exec(stdout) ?? [];
+      const found = JSON.parse(stdout.slice(stdout.indexOf('{'))) as { code?: string; status: string };
+      assert.deepEqual([answered, found.code ?? found.status], [status, word], end);
     }
   });
 });

@@ -1,0 +1,87 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { escapeHtml, renderMarkdown } from './markdown.ts';
+
+/** A page for partners, in Markdown as it stands in `docs`. */
+export interface Guide {
+  /** The end of its path; empty for the first. */
+  name: string;
+  title: string;
+  text: string;
+}
+
+export const guidesPath = '/v1/guides';
+
+const folder = new URL('../../../../docs/partners/', import.meta.url);
+/** The address that stands for the gateway's in the pages. */
+const placeholder = 'https://handoff.example.com';
+
+/** The pages in the order in which the first of them names them. Throws what reading a file throws. */
+export async function readGuides(): Promise<readonly Guide[]> {
+  const first = await readFile(new URL('README.md', folder), 'utf8');
+  const files = [...first.matchAll(/\]\(((?:\.\.\/)?[\w-]+\.md)\)/g)].map(([, file]) => file as string);
+  const others = [...new Set(files)].map(async (file) => ({
+    file,
+    text: await readFile(new URL(file, folder), 'utf8'),
+  }));
+  return [{ file: '', text: first }, ...(await Promise.all(others))].map(({ file, text }) => ({
+    name: file.replace(/^(\.\.\/)?/, '').replace(/\.md$/, ''),
+    title: /^# (.+)$/m.exec(text)?.[1] ?? '',
+    text,
+  }));
+}
+
+/** The page for programs, with the gateway's own address in its examples. */
+export function guideText({ text }: Guide, publicUrl: string): string {
+  return text.replaceAll(placeholder, publicUrl);
+}
+
+const style =
+  ':root{color-scheme:light dark}body{font:1rem/1.55 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem}' +
+  'nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1rem;list-style:none;padding:0}nav [aria-current]{font-weight:bold;text-decoration:none}' +
+  'main{max-width:50rem}h2{margin-top:2.5rem}code{font-size:.9em}pre,.table{overflow:auto}pre{padding:1rem;border:1px solid;border-radius:.3rem}' +
+  'table{border-collapse:collapse}th,td{border:1px solid #8888;padding:.3rem .6rem;text-align:left;vertical-align:top}' +
+  'blockquote{margin:1rem 0;padding:0 1rem;border-left:.3rem solid}.check{list-style:square}';
+const styleHash = createHash('sha256').update(style).digest('base64');
+
+/** What the page may load: nothing. */
+export const guidePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+
+/** The page for browsers. `all`: the guides that it leads to. */
+export function guideHtml(guide: Guide, all: readonly Guide[], publicUrl: string): string {
+  const links = all.map(
+    (one) =>
+      `<li><a href="${pathOf(one.name)}"${one === guide ? ' aria-current="page"' : ''}>${escapeHtml(one.title)}</a></li>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(guide.title)} · Handoff Gateway</title>
+<link rel="icon" href="data:,">
+<style>${style}</style>
+</head>
+<body>
+<nav aria-label="Guides"><ul>
+${links.join('\n')}
+<li><a href="/v1/docs">API reference</a></li>
+</ul></nav>
+<main>
+${renderMarkdown(guideText(guide, publicUrl), linkTo)}
+</main>
+</body>
+</html>
+`;
+}
+
+function pathOf(name: string): string {
+  return name === '' ? guidesPath : `${guidesPath}/${name}`;
+}
+
+/** A link between the files as one between the served pages. */
+function linkTo(target: string): string {
+  const [, name, anchor = ''] = /^(?:\.\.\/|partners\/)*([\w-]+)\.md(#.*)?$/.exec(target) ?? [];
+  if (name === undefined) return target;
+  return pathOf(name === 'README' ? '' : name) + anchor;
+}
