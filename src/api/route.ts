@@ -231,6 +231,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
   /** The External ID of what a request makes, where its content says which one it is. */
   externalIdOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>): string | undefined;
+  /** What a request with this External ID makes, where that is several records: each its type and its own External ID. */
+  recordsOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>, externalId: string): string[];
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;
@@ -238,7 +240,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Left out where an
    * interrupted request leaves no record.
    */
-  reconcile?(externalId: string, call: Call): Promise<RouteAnswer | undefined>;
+  reconcile?(externalId: string, call: Call, records: readonly string[]): Promise<RouteAnswer | undefined>;
 }
 
 /** A route whose schemas are no longer in its type, so that all of them fit one list. */

@@ -18,7 +18,7 @@ describe('the housekeeping of keys', () => {
     const reconcile = createReconcile([route]);
     const test = makeConsumerId('test');
     for (const consumerId of [test, makeConsumerId()])
-      assert.equal((await reconcile('createQuote', randomUUID(), consumerId))?.status, 201);
+      assert.equal((await reconcile('createQuote', randomUUID(), consumerId, []))?.status, 201);
     assert.deepEqual(asked, [test, undefined]);
   });
 });

@@ -37,6 +37,8 @@ export interface AbandonedClaim extends KeyColumns, Held {
   fence: string;
   operation: string;
   external_id: string;
+  /** See `KeyedRequest`. */
+  records: string[] | null;
 }
 
 /** A claim that another request has, or that is completed. */
@@ -89,18 +91,19 @@ export class ClaimsTable {
     const statement = sql<Omit<ClaimRow, keyof Held> & KeyColumns>`
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
-          last_attempt_at, repeat_until, record_id, actor, actor_verified)
+          last_attempt_at, repeat_until, record_id, records, actor, actor_verified)
       select consumer_id, key, operation, decode(fingerprint, 'hex'), external_id, overwrites, ${firstFence},
         ${leaseEnd}, now(), now(), now() + make_interval(secs => repeat_seconds),
-        coalesce(record_id, external_id), actor, proven is not null
+        coalesce(record_id, external_id), string_to_array(records, ','), actor, proven is not null
       from unnest(${column(({ consumerId }) => consumerId)}::text[], ${column(({ key }) => key)}::uuid[],
         ${column(({ operation }) => operation)}::text[], ${column(hexFingerprint)}::text[],
         ${column(({ externalId }) => externalId)}::uuid[], ${column(({ overwrites }) => overwrites ?? null)}::text[],
         ${column(({ repeatWindowSeconds }) => repeatWindowSeconds ?? null)}::double precision[],
-        ${column(({ recordId }) => recordId ?? null)}::uuid[], ${column(({ actor }) => actor ?? null)}::text[],
+        ${column(({ recordId }) => recordId ?? null)}::uuid[],
+        ${column(({ records }) => records?.join() ?? null)}::text[], ${column(({ actor }) => actor ?? null)}::text[],
         ${column(({ isActorProven }) => (isActorProven ? 1 : null))}::integer[])
-        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds, record_id, actor,
-          proven)
+        as wanted (consumer_id, key, operation, fingerprint, external_id, overwrites, repeat_seconds, record_id, records,
+          actor, proven)
       order by consumer_id, key
       on conflict (consumer_id, key) do update set
         ${lease.begin},
@@ -111,6 +114,7 @@ export class ClaimsTable {
         repeat_until = excluded.repeat_until,
         external_id = case when ${isContinued} then c.external_id else excluded.external_id end,
         record_id = case when ${isContinued} then c.record_id else excluded.record_id end,
+        records = case when ${isContinued} then c.records else excluded.records end,
         actor = case when ${isContinued} then c.actor else excluded.actor end,
         actor_verified = case when ${isContinued} then c.actor_verified else excluded.actor_verified end,
         created_at = case when ${isContinued} then c.created_at else excluded.created_at end,
@@ -220,7 +224,7 @@ export class ClaimsTable {
       where: sql`completed_at is null and last_attempt_at <= now() - ${this.#retention}`,
       orderBy: 'lease_until',
       limit: count,
-      returning: sql`c.consumer_id, c.key, c.fence::text, c.operation, c.external_id`,
+      returning: sql`c.consumer_id, c.key, c.fence::text, c.operation, c.external_id, c.records`,
     });
   }
 

@@ -13,6 +13,7 @@ export type Reconcile = (
   operation: string,
   externalId: string,
   consumerId: string,
+  records: readonly string[],
 ) => Promise<StoredAnswer | undefined>;
 
 export interface HousekeepingOptions {
@@ -34,8 +35,15 @@ export function createHousekeeping({ database, log, retentionHours, reconcile }:
   const claims = new ClaimsTable(database, retentionHours);
   const leases = new LeasesTable(database);
 
-  async function finish({ consumer_id, key, fence, operation, external_id }: AbandonedClaim): Promise<void> {
-    const answer = await reconcile(operation, external_id, consumerOfClaim(consumer_id));
+  async function finish({
+    consumer_id,
+    key,
+    fence,
+    operation,
+    external_id,
+    records,
+  }: AbandonedClaim): Promise<void> {
+    const answer = await reconcile(operation, external_id, consumerOfClaim(consumer_id), records ?? []);
     const claim = { consumerId: consumer_id, key };
     if (answer) await claims.complete([{ claim, fence, answer: await packAnswer(answer) }]);
     else await claims.remove(claim, fence);

@@ -24,6 +24,8 @@ export interface KeyedRequest {
   externalId: string;
   /** The record that the request is about, where its path names one; else it is the External ID. */
   recordId?: string | undefined;
+  /** What it may make, where that is several records: each its type and External ID, as in `quote <External ID>`. */
+  records?: readonly string[] | undefined;
   /** The person, as X-Actor named them. */
   actor?: string | undefined;
   /** That person has signed in. */

@@ -81,7 +81,7 @@ function answerOf(route: Route, ledger: Ledger, secretWrites: SecretWrites) {
       });
     };
     const admit = route.admit && (() => route.admit?.(call, input));
-    const claimed = await requestToClaim(route, request, () => externalIdFor(route, input));
+    const claimed = await requestToClaim(route, request, () => madeBy(route, input));
     if (claimed === undefined) {
       admit?.();
       return handle(undefined);
@@ -166,7 +166,7 @@ function fieldsSeenBy({ permission }: Route, call: Call): VisibleFields {
 async function requestToClaim(
   route: Route,
   request: FastifyRequest,
-  newId: () => string,
+  newIds: () => Pick<KeyedRequest, 'externalId' | 'records'>,
 ): Promise<KeyedRequest | undefined> {
   const { key, repeatWindowSeconds: windowOfKey } = await keyOf(route, request);
   request.idempotencyKey = key;
@@ -176,7 +176,7 @@ async function requestToClaim(
   const common = {
     consumerId: consumer.id,
     operation,
-    externalId: newId(),
+    ...newIds(),
     recordId: recordIn(request.params),
     actor,
     isActorProven: consumer.person !== undefined,
@@ -205,9 +205,13 @@ async function keyOf(
   return passed?.key() ?? { key: idempotencyKey, repeatWindowSeconds: undefined };
 }
 
-/** The External ID of what a new request makes. */
-function externalIdFor(route: Route, input: Awaited<ReturnType<typeof inputOf>>): string {
-  return route.externalIdOf?.(input) ?? randomUUID();
+/** External IDs of what a new request makes. */
+function madeBy(
+  route: Route,
+  input: Awaited<ReturnType<typeof inputOf>>,
+): Pick<KeyedRequest, 'externalId' | 'records'> {
+  const externalId = route.externalIdOf?.(input) ?? randomUUID();
+  return { externalId, records: route.recordsOf?.(input, externalId) };
 }
 
 function identifyingBytes(request: FastifyRequest): Buffer {
@@ -248,11 +252,9 @@ function storedAnswer({ headers = {}, body = '', ...answer }: RouteAnswer) {
 /** Finds out, for the ledger's housekeeping, how an operation ended that was never finished. */
 export function createReconcile(routes: readonly Route[]): Reconcile {
   const byOperation = new Map(routes.map((route) => [route.operationId, route]));
-  return async (operation, externalId, consumerId) => {
-    const answer = await byOperation.get(operation)?.reconcile?.(externalId, {
-      ...startCall(randomUUID(), ownWorldOf(consumerId)),
-      isWrite: true,
-    });
+  return async (operation, externalId, consumerId, records) => {
+    const call = { ...startCall(randomUUID(), ownWorldOf(consumerId)), isWrite: true };
+    const answer = await byOperation.get(operation)?.reconcile?.(externalId, call, records);
     return answer && storedAnswer(answer);
   };
 }

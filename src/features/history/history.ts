@@ -48,13 +48,19 @@ function creationOf(
   return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
 }
 
+/** The first of those that are the same; the request itself, which comes last, says best at which operation it came. */
 function withoutRepeats(entries: readonly FoundEntry[]): FoundEntry[] {
-  const seen = new Set<string>();
-  return entries.filter(({ once }) => {
-    if (once === undefined) return true;
-    const isNew = !seen.has(once);
-    seen.add(once);
-    return isNew;
+  const known = new Map<string, FoundEntry>();
+  return entries.flatMap((found) => {
+    const { once, endpoint } = found;
+    const first = once === undefined ? undefined : known.get(once);
+    if (first !== undefined) {
+      first.endpoint = endpoint ?? first.endpoint;
+      return [];
+    }
+    const own = { ...found };
+    if (once !== undefined) known.set(once, own);
+    return [own];
   });
 }
 

@@ -30,7 +30,8 @@ export function createRequestHistory(
   return async (subject, reader) => {
     byOperation ??= new Map(routes().map((route) => [route.operationId, route]));
     const operations = byOperation;
-    const found = await requestsAbout(database, subject.id, mostEntries);
+    const types = subject.type === 'handoff' ? ['quote', 'booking'] : [subject.type];
+    const found = await requestsAbout(database, subject.id, types, mostEntries);
     return found.flatMap((request) => {
       const { consumer_id, is_refused } = request;
       const route = operations.get(request.operation);

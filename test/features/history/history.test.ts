@@ -12,7 +12,7 @@ import {
   startGateway,
   type TestGateway,
 } from '../../support/gateway.ts';
-import { accept, offerFor, untilHandoff } from '../../support/handoffs.ts';
+import { accept, offerFor, respondAsync, tripFor, untilHandoff } from '../../support/handoffs.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { newReservation } from '../../support/reservations.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
@@ -94,6 +94,38 @@ const doer = (as: Credentials) => ({
 });
 
 describe('the history of a quote', () => {
+  test('shows who asked for it within a trip, at once or later', async () => {
+    const { items: _, ...trip } = tripFor(gateway.org.memberId);
+    const items = ['a', 'b'].map((name) => ({
+      type: 'quote',
+      ...(name === 'b' && { reference: 'B' }),
+      result: { name, source: 'hotelbeds', details: {} },
+    }));
+    const ask = { ...trip, items };
+    for (const headers of [{}, respondAsync]) {
+      const response = await send('/api/v1/handoffs', {
+        body: { ...ask, trip_id: randomUUID() },
+        headers,
+      });
+      const text = await response.text();
+      assert.ok(response.ok, text);
+      for (const { external_id } of (JSON.parse(text) as { items: { external_id: string }[] }).items) {
+        await feed.until(({ resource, type }) => resource.id === external_id && type === 'quote.created');
+        const found = await historyOf(`/v1/quotes/${external_id}`);
+        const asked = found.filter(({ kind }) => kind === 'requested');
+        assert.deepEqual(
+          asked.map(({ by, endpoint }) => ({ by, endpoint })),
+          [{ by: doer(partner), endpoint: 'POST /api/v1/handoffs' }],
+        );
+        await assertProblem(
+          await gateway.request(`/v1/bookings/${external_id}/history`, { as: partner }),
+          404,
+          'not_found',
+        );
+      }
+    }
+  });
+
   test('shows who asked for what, and each change, also once it is deleted', async () => {
     const id = await newQuote();
     const path = `/v1/quotes/${id}`;

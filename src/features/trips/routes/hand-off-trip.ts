@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
-import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
-import { defineRoute, json, type Route, type RouteAnswer } from '../../../api/route.ts';
+import { defineRoute, type Permission, type Route } from '../../../api/route.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import type { Call } from '../../../platform/base/call.ts';
@@ -25,6 +24,7 @@ import {
   type TripItem,
 } from '../hand-off-trip.ts';
 import { isPassing, placed, togetherOf, withoutHiddenStored } from '../refusals.ts';
+import { type Outcome, reconcileTrip, tripAnswer } from './answer.ts';
 import { tripConfirmation } from './schemas.ts';
 
 export const mostItems = 25;
@@ -54,16 +54,16 @@ const description =
   'safely. With `Prefer: respond-async`, and where an item needs approval, each item is stored as a hand-off of its own and ' +
   'answered 202.';
 
-const confirmation = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
+const confirmed = { schema: tripConfirmation, headers: { Location: 'Where the trip can be read.' } };
 
 const answers = {
-  200: { description: 'Every item was handed off before.', ...confirmation },
-  201: { description: 'Something was made; each item says what became of it.', ...confirmation },
+  200: { description: 'Every item was handed off before.', ...confirmed },
+  201: { description: 'Something was made; each item says what became of it.', ...confirmed },
   202: {
     description: 'The items are stored, and delivered each for itself.',
     schema: tripConfirmation,
     headers: {
-      ...confirmation.headers,
+      ...confirmed.headers,
       'Preference-Applied': 'Absent where the request did not ask for it.',
     },
   },
@@ -75,6 +75,14 @@ const problemCodes = [
   ...crmProblems,
 ];
 
+const permission: Permission = {
+  anyOf: [
+    { resource: 'quotes', action: 'write' },
+    { resource: 'bookings', action: 'write' },
+  ],
+  byBody: permissionsOf,
+};
+
 /** A trip as one hand-off: several results, all or none, or each for itself. */
 export function handOffTripRoute(parts: HandoffParts): Route {
   return defineRoute({
@@ -84,13 +92,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     tag: 'Hand-off',
     summary: 'Hand several results of a trip off',
     description,
-    permission: {
-      anyOf: [
-        { resource: 'quotes', action: 'write' },
-        { resource: 'bookings', action: 'write' },
-      ],
-      byBody: permissionsOf,
-    },
+    permission,
     idempotencyKey: 'optional',
     requested: { about: ['quote', 'booking', 'handoff'], makes: true },
     preferable: true,
@@ -112,6 +114,11 @@ export function handOffTripRoute(parts: HandoffParts): Route {
         call,
       }),
     prepare: (body, bodyText) => readTrip(parts, body, bodyText),
+    recordsOf: ({ prepared, consumer }, root) =>
+      itemsOf(parts, prepared, consumer, root).map(
+        ({ request, externalId }) => `${request.type} ${externalId}`,
+      ),
+    reconcile: (_, call, records) => reconcileTrip(parts, records, call),
     admit: (call, { headers, body: { atomic, items }, consumer }) => {
       const isStored =
         readPreferences(headers.prefer).respondAsync ||
@@ -121,7 +128,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     },
     async handle({ body, prepared, headers, consumer, call, claim }) {
       const preferences = readPreferences(headers.prefer);
-      const items = itemsOf(parts, prepared, { consumer, claim });
+      const items = itemsOf(parts, prepared, consumer, claim?.externalId ?? randomUUID());
       const isDeferred = preferences.respondAsync || items.some((item) => isStoredFirst(item, call));
       if (isDeferred && body.atomic === true) throw notAtomic();
       const request = { claim, call };
@@ -140,8 +147,6 @@ interface Request {
   claim: Claim | undefined;
   call: Call;
 }
-
-type Outcome = ItemAnswer | Problem;
 
 /** Its delivery does not begin with the request. */
 function isStoredFirst({ needsApproval, request: { memberId } }: TripItem, call: Call): boolean {
@@ -210,9 +215,9 @@ function requireAnswer(outcomes: readonly Outcome[], claim: Claim | undefined): 
 function itemsOf(
   parts: HandoffParts,
   requests: readonly HandoffRequest[],
-  { consumer, claim }: { consumer: Consumer | undefined; claim: Claim | undefined },
+  consumer: Consumer | undefined,
+  root: string,
 ): TripItem[] {
-  const root = claim?.externalId ?? randomUUID();
   return requests.map((request, index) => ({
     request,
     externalId: itemIdOf(parts, request, consumer) ?? idInTrip(root, index),
@@ -265,35 +270,6 @@ export function notAtomic(): Problem {
   return new Problem('invalid_request', `The body's atomic ${message}.`, {
     errors: [{ pointer: '#/atomic', message }],
   });
-}
-
-interface Answered {
-  items: readonly TripItem[];
-  outcomes: readonly Outcome[];
-  tripId: string;
-  call: Call;
-  respondAsync: boolean;
-}
-
-function tripAnswer({ items, outcomes, tripId, call, respondAsync }: Answered): RouteAnswer {
-  const answered = outcomes.map((outcome, index) =>
-    outcome instanceof Problem ? failedItem(outcome, items[index] as TripItem, call) : outcome,
-  );
-  const statuses = new Set(answered.map(({ status }) => status));
-  const status = statusOf(statuses);
-  const applied = status === 202 && respondAsync ? { 'preference-applied': 'respond-async' } : undefined;
-  const headers = { location: `/v1/trips/${tripId}`, ...applied };
-  return json(status, { trip_id: tripId, items: answered }, headers);
-}
-
-function failedItem(problem: Problem, { request: { type } }: TripItem, { requestId }: Call) {
-  const { body } = problemAnswer(problem, requestId, false);
-  return { type, status: 'failed', external_id: null, problem: JSON.parse(body) as unknown };
-}
-
-function statusOf(statuses: ReadonlySet<string>): number {
-  if (statuses.has('accepted') || statuses.has('awaiting_approval')) return 202;
-  return statuses.has('created') ? 201 : 200;
 }
 
 /** The permission to write for each type of the items. Throws `invalid_request` for a body without them. */
