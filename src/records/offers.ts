@@ -44,8 +44,8 @@ export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check tha
 
 /** What becomes of test consumers; without it they are refused. */
 interface TestWorlds {
-  /** What empties the world of a test consumer, each its own part. */
-  readonly emptying: Set<(consumerId: string) => Promise<void>>;
+  /** What empties the world of a test consumer of what is so many days old, each its own part. */
+  readonly emptying: Set<(consumerId: string, days: number) => Promise<void>>;
 }
 
 export const testWorlds = defineOffer<TestWorlds>('the worlds of test consumers');

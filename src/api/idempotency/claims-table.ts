@@ -303,15 +303,16 @@ export async function completeForPlan(
 }
 
 /**
- * Forgets the claims of a consumer, with their answers, but for those of requests under way: a repeat of one must not make a
+ * Forgets the claims of a consumer that are so many days old, with their answers, but for those of requests under way: a repeat of one must not make a
  * second record.
  */
-export async function forgetClaims(database: Database, consumerId: string): Promise<void> {
+export async function forgetClaims(database: Database, consumerId: string, days: number): Promise<void> {
   const consumers = [consumerId, claimant + consumerId];
   const statement = (limit: number) => sql`
     delete from idempotency_claims where (consumer_id, key) in (
       select consumer_id, key from idempotency_claims c
-      where consumer_id = any(${consumers}::text[]) and (completed_at is not null or ${lease.isOver}) limit ${limit})`;
+      where consumer_id = any(${consumers}::text[]) and created_at <= now() - ${interval(days * 86_400)}
+        and (completed_at is not null or ${lease.isOver}) limit ${limit})`;
   await changeInChunks(database.bulk, deletedAtOnce, statement);
 }
 

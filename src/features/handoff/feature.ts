@@ -70,7 +70,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
     live: ofMode('live', 'handoff-delivery'),
     test: ofMode('test', 'test-handoff-delivery'),
   });
-  offers.find(testWorlds)?.emptying.add((consumerId) => new HandoffsTable(database).forget(consumerId));
+  offers.find(testWorlds)?.emptying.add((...of) => new HandoffsTable(database).forget(...of));
   opened.defer(() => handoffs.stop());
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));

@@ -272,12 +272,12 @@ export class HandoffsTable {
     return { waiting, oldestSeconds: Math.max(0, Math.round(oldest)), hasUnsettled, hasEnded: ended };
   }
 
-  /** Deletes all hand-offs of a consumer, whatever their state. */
-  forget(consumerId: string): Promise<void> {
+  /** Deletes the hand-offs of a consumer that are so many days old, whatever their state. */
+  forget(consumerId: string, days: number): Promise<void> {
     return forgetRows(this.#database.bulk, {
       from: sql`handoffs h`,
       key: 'external_id',
-      where: sql`consumer_id = ${consumerId}`,
+      where: sql`consumer_id = ${consumerId} and accepted_at <= now() - ${interval(days * 86_400)}`,
       // One that is only held back was not tried yet.
       isIdle: sql`(attempts = 0 or ${lease.isOver})`,
     });

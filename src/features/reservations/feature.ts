@@ -65,9 +65,9 @@ function start(core: ReservationsCore): Started<ReservationParts> {
   const plans = new PlansTable(database);
   const made = open(core, connectors, plans);
   // Also without a dining partner: there may have been one.
-  core.offers.find(testWorlds)?.emptying.add(async (consumerId) => {
-    await plans.forget(consumerId);
-    await emptyTestTables(database, consumerId);
+  core.offers.find(testWorlds)?.emptying.add(async (consumerId, days) => {
+    await plans.forget(consumerId, days);
+    await emptyTestTables(database, consumerId, days);
   });
   return {
     routes: made && {

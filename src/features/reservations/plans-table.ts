@@ -277,9 +277,9 @@ export class PlansTable {
     return rows.length > 0;
   }
 
-  /** Deletes all reservations of a consumer, whatever their state. Throws what the database does. */
-  forget(consumerId: string): Promise<void> {
-    const where = sql`consumer_id = ${consumerId}`;
+  /** Deletes the reservations of a consumer that are so many days old, whatever their state. Throws what the database does. */
+  forget(consumerId: string, days: number): Promise<void> {
+    const where = sql`consumer_id = ${consumerId} and created_at <= now() - ${interval(days * 86_400)}`;
     const rows = { from: sql`reservations p`, key: 'id', where, isIdle: lease.isOver };
     return forgetRows(this.#database.bulk, rows);
   }

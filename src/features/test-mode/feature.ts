@@ -24,14 +24,14 @@ export const testMode = defineFeature({
 
 function start({ settings, database, records, offers }: Core<TestModeSettings>): Started<ResetParts> {
   const table = new WorldsTable(database);
-  const emptying = new Set<(consumerId: string) => Promise<void>>();
-  const forget = async (consumerId: string) => {
-    for (const part of emptying) await part(consumerId);
-    await forgetClaims(database, consumerId);
+  const emptying = new Set<(consumerId: string, days: number) => Promise<void>>();
+  const forget = async (consumerId: string, days: number) => {
+    for (const part of emptying) await part(consumerId, days);
+    await forgetClaims(database, consumerId, days);
   };
   // The records last: until then what waits may make some.
   const empty = async (consumerId: string) => {
-    await forget(consumerId);
+    await forget(consumerId, 0);
     await table.empty(consumerId);
   };
   const isEnabled = settings.testKeys.enabled;
@@ -47,9 +47,10 @@ function start({ settings, database, records, offers }: Core<TestModeSettings>):
         steps: {
           records: (signal) => table.clear(signal),
           unused: async (signal) => {
-            // It may be in use again by now. After so long nothing waits any more.
+            // After so long nothing waits any more. It may be in use again by now, or soon: what is from then stays.
             for (const consumerId of await table.unused(unusedDays))
-              if (!signal.aborted && (await table.empty(consumerId, unusedDays))) await forget(consumerId);
+              if (!signal.aborted && (await table.empty(consumerId, unusedDays)))
+                await forget(consumerId, unusedDays - 1);
           },
         },
       },

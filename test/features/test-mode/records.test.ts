@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
+import { forgetClaims } from '../../../src/api/idempotency/claims-table.ts';
 import { TestRecords } from '../../../src/features/test-mode/test-records.ts';
 import { WorldsTable } from '../../../src/features/test-mode/worlds-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
@@ -230,6 +231,31 @@ describe('records of test consumers', () => {
     assert.equal(await left(), 2500);
     assert.equal(await table.empty(large), true);
     assert.equal(await left(), 0);
+  });
+
+  it('forgets of a world that came into use again what is from before, and no more', async () => {
+    const used = makeConsumerId('test');
+    const [key, oldKey] = [randomUUID(), randomUUID()];
+    const ages: [string, number][] = [
+      [key, 0],
+      [oldKey, 91],
+    ];
+    for (const [one, days] of ages)
+      await sql`
+        insert into idempotency_claims (consumer_id, key, fingerprint, operation, external_id, fence, lease_until,
+          created_at, last_attempt_at, completed_at)
+        select ${used}, ${one}::uuid, ''::bytea, 'createQuote', gen_random_uuid(), 1, at, at, at, at
+        from (select now() - make_interval(days => ${days}) as at) as moment`.execute(database.sql);
+    const left = async () =>
+      (
+        await sql<{ key: string }>`select key from idempotency_claims where consumer_id = ${used}`.execute(
+          database.sql,
+        )
+      ).rows;
+    await forgetClaims(database, used, 89);
+    assert.deepEqual(await left(), [{ key }]);
+    await forgetClaims(database, used, 0);
+    assert.deepEqual(await left(), []);
   });
 
   it('names the worlds that were not used for so long', async () => {

@@ -122,9 +122,15 @@ async function find({ sql: queries }: Database, reference: string, { consumerId 
   return rows[0];
 }
 
-/** Cancels what a test consumer has at the partner's double, for good. Throws what the database does. */
-export async function emptyTestTables(database: Database, consumerId: string): Promise<void> {
-  await sql`delete from test_tables where consumer_id = ${consumerId}`.execute(database.sql);
+/**
+ * Cancels what a test consumer has at the partner's double, for good; with days, which it has not called for, what lies in the
+ * past. Throws what the database does.
+ */
+export async function emptyTestTables(database: Database, consumerId: string, days: number): Promise<void> {
+  await sql`
+    delete from test_tables where consumer_id = ${consumerId} and (${days} = 0 or start_at <= now())`.execute(
+    database.sql,
+  );
 }
 
 function statusOf({ is_cancelled }: { is_cancelled: boolean }) {
