@@ -15,6 +15,8 @@ export interface Refused {
   need: Need;
   /** API names of the fields that it wrote. */
   written: readonly string[];
+  /** Those of them whose values the caller can't change. */
+  ofService?: readonly string[] | undefined;
   call: Call;
 }
 
@@ -50,13 +52,14 @@ function findMisfit(
 function findForeign(
   { kind }: CrmFailure,
   ofOrg: readonly CrmError[],
-  { resource, written }: Refused,
+  { resource, written, ofService = [] }: Refused,
 ): Misfit | undefined {
   if (kind !== 'rejected') return undefined;
   for (const error of ofOrg) {
     for (const column of error.fields.filter((name) => /^\w{1,80}$/.test(name))) {
       const name = apiFieldOf(resource, column);
-      if (isOfCaller(name, resource, written)) continue;
+      const isOfService = name !== undefined && ofService.includes(name);
+      if (!isOfService && isOfCaller(name, resource, written)) continue;
       return { name, column, problem: explain(error, resource).replace(/\.$/, ''), needs: [] };
     }
   }

@@ -34,6 +34,8 @@ export class OrgSchema {
   numberColumns: ReadonlySet<string> = new Set();
   /** Notified when types have changed. */
   readonly changed = new Listeners<[]>();
+  /** Notified when something that was lacking is there. */
+  readonly mended = new Listeners<[]>();
   /** Looks at the org, or has it looked at, because of a refusal. Set by who watches it. */
   look: LookAtOrg = async () => false;
   readonly #options: OrgSchemaOptions;
@@ -55,8 +57,11 @@ export class OrgSchema {
     return describeObjects(this.#options.client, names, call);
   }
 
-  /** Takes a description: from here on requests are checked, queried and answered by it. Logs what has changed. */
-  apply(described: Described): void {
+  /**
+   * Takes a description: from here on requests are checked, queried and answered by it. Logs what has changed. Whether something
+   * is there now that was lacking.
+   */
+  apply(described: Described): boolean {
     const { resources, columnsOf, log } = this.#options;
     const checked = this.#all.map(
       (resource) => [resource, checkResource(resource, described, resources.member.crmObject)] as const,
@@ -65,7 +70,7 @@ export class OrgSchema {
     const found = checked.flatMap(([{ crmObject }, { misfits }]) =>
       misfits.map(({ column, problem }) => ({ object: crmObject, field: column, problem })),
     );
-    logChanges(log, this.faults, found);
+    const isMended = logChanges(log, this.faults, found);
     this.faults = found;
     const columns = this.#all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn));
     this.numberColumns = new Set(columns);
@@ -73,9 +78,11 @@ export class OrgSchema {
     const types = JSON.stringify(checked.map(([, one]) => [...one.types]));
     if (types !== this.#types || values !== this.#values) this.version += 1;
     this.#values = values;
-    if (types === this.#types) return;
+    const isOther = types !== this.#types;
     this.#types = types;
-    void this.changed.notify();
+    if (isOther) void this.changed.notify();
+    if (isMended) void this.mended.notify();
+    return isMended;
   }
 }
 
@@ -118,12 +125,13 @@ function changeOfType(name: string, { crm, added: { first, type } = { type: unde
   return [{ name, column: crm.path, problem, needs: [] }];
 }
 
-/** Once for each change. */
-function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFault[]): void {
+/** Once for each change. Whether something is there now that was lacking. */
+function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFault[]): boolean {
   const nameOf = (fault: OrgFault) => JSON.stringify(fault);
   const [known, found] = [new Set(before.map(nameOf)), new Set(now.map(nameOf))];
   for (const fault of now)
     if (!known.has(nameOf(fault))) log.warn({ ...fault }, 'the CRM does not have what the service needs');
-  for (const fault of before)
-    if (!found.has(nameOf(fault))) log.info({ ...fault }, 'the CRM has now what the service needs');
+  const mended = before.filter((fault) => !found.has(nameOf(fault)));
+  for (const fault of mended) log.info({ ...fault }, 'the CRM has now what the service needs');
+  return mended.length > 0;
 }

@@ -129,7 +129,7 @@ class SalesforceRecords implements Records {
     externalId: string,
     values: FieldValues,
     call: Call,
-    { readBack = false, mayExist, validUntil, madeSince }: CreateOptions & ReadBack = {},
+    { readBack = false, mayExist, validUntil, madeSince, ofService }: CreateOptions & ReadBack = {},
   ): Promise<(RecordRef | StoredRecord) & Found> {
     requireLive(call);
     const key = externalId.toLowerCase();
@@ -158,7 +158,7 @@ class SalesforceRecords implements Records {
       const found = isDuplicate(error) ? await lookUp() : undefined;
       if (found !== undefined) return { ...found, found: 'there' };
       const written = Object.keys(creation.values);
-      throw await this.#refused(error, { resource, need: 'create', written, call });
+      throw await this.#refused(error, { resource, need: 'create', written, ofService, call });
     } finally {
       this.#options.onWrite();
     }

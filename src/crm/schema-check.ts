@@ -97,8 +97,25 @@ export function checkResource(resource: Resource, described: Described, memberOb
     );
   }
   if (resource.name === 'member') return checked;
-  checked.misfits.push(...constantFaults(resource, object, byName), ...requiredFaults(resource, object));
+  checked.misfits.push(
+    ...constantFaults(resource, object, byName),
+    ...requiredFaults(resource, object),
+    ...statusFaults(resource, byName),
+  );
   return checked;
+}
+
+/** Statuses that only reservations need: everything else works without. */
+function statusFaults({ fields, fit }: Resource, byName: ReadonlyMap<string, DescribedField>): Misfit[] {
+  const { crm, isAbsent } = fields['status'] ?? {};
+  const column = crm && !isAbsent ? columnOf(crm) : '';
+  const found = byName.get(column.toLowerCase());
+  // That new records get none is a fault of its own.
+  if (found === undefined || !takes(found, 'created')) return [];
+  const refused = fit.laterStatuses.filter((value) => !takes(found, value));
+  if (refused.length === 0) return [];
+  const values = `${refused.length > 1 ? 'values' : 'value'} ${refused.join(', ')}`;
+  return [{ column, problem: `does not take the ${values}, which bookings of reservations get`, needs: [] }];
 }
 
 interface Fault {

@@ -25,6 +25,8 @@ export interface OrgRefusal {
   about?: string;
   /** Milliseconds that the caller may wait for it. */
   waitMs?: number;
+  /** It is the service's own, by what it knows of the org: what has just changed may soon change back. */
+  isOwn?: boolean;
 }
 
 /** Asks for a look at the org. Resolves, never rejects: true once it was looked at, false where that is not to be waited for. */
@@ -41,6 +43,8 @@ export class OrgFit {
   hidden: ReadonlySet<string> = new Set();
   /** Ids of the object's record types by developer name in lower case. */
   recordTypeIds: ReadonlyMap<string, string> = new Map();
+  /** Statuses that records get after `created`, where a feature writes them. */
+  laterStatuses: readonly string[] = [];
   /** Set by who watches the org. */
   onRefused: LookAtOrg = async () => false;
 
@@ -132,7 +136,7 @@ export class OrgFit {
 
   /** What a refusal of a caller's values says of itself: it rests on what the org was. */
   lookAgain(about: string): Pick<ProblemFacts, 'lookAgain'> {
-    return { lookAgain: () => this.onRefused({ about, waitMs: 1000 }) };
+    return { lookAgain: () => this.onRefused({ about, waitMs: 1000, isOwn: true }) };
   }
 }
 

@@ -63,11 +63,10 @@ const search = [['name'], ['source']] as const;
 /** What a hand-off writes of a record, and a reservation of its booking, by the word of a consumer. */
 export const handedOffFields = ['trip_id', 'member_id', 'name', 'source', 'details'] as const;
 
-/** Statuses that the service writes: that of new records first, then those of bookings that reservations make. */
-export const writtenStatuses = {
-  quote: ['created'],
-  booking: ['created', 'pending', 'confirmed', 'cancelled'],
-} as const;
+/** Statuses of bookings that reservations make, beside that of new records. */
+export const laterStatuses = ['pending', 'confirmed', 'cancelled'] as const;
+/** Statuses that the service writes: that of new records first. */
+export const writtenStatuses = { quote: ['created'], booking: ['created', ...laterStatuses] } as const;
 
 export const quote = defineResource({
   name: 'quote' as const,

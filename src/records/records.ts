@@ -134,6 +134,8 @@ export interface CreateOptions extends MayExist {
   madeSince?: number | undefined;
   /** Milliseconds since 1970, by the clock of the service: from then on no call that creates the record is sent. */
   validUntil?: number | undefined;
+  /** Fields whose values the caller can't change: that the CRM refuses one is none of its doing. */
+  ofService?: readonly string[];
 }
 
 /** The clocks of the database and of the CRM differ by less than this, in milliseconds. */

@@ -164,6 +164,15 @@ interface AddedOptions {
   from?: readonly string[] | undefined;
 }
 
+/** Values of a picklist in a message. */
+const mostShown = 50;
+
+/** The end of a sentence that begins with a field, whose value is none of these. */
+export function notOneOf(values: readonly string[]): string {
+  const list = values.slice(0, mostShown).join(', ');
+  return `is not one of the values that the CRM allows${list && `: ${list}`}.`;
+}
+
 /** A field that a mapping adds. Its values are checked by `readJsonValue`, with the type that is known by then. */
 export function added(column: string, { from, description, ...access }: AddedOptions): Field {
   const made: Field & Required<Pick<Field, 'added'>> = {

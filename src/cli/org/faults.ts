@@ -1,9 +1,8 @@
 import type { Described } from '../../crm/describe.ts';
-import { columnOf } from '../../crm/optional-columns.ts';
-import { checkResource, takes } from '../../crm/schema-check.ts';
+import { checkResource } from '../../crm/schema-check.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
 import type { Misfit } from '../../records/org-fit.ts';
-import { writtenStatuses } from '../../records/quotes-and-bookings.ts';
+import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 
 /** Something of the org that does not fit the mapping. */
 export interface OrgProblem {
@@ -17,7 +16,9 @@ export interface OrgProblem {
 
 /** All that does not fit, in the order of the resources. */
 export function problemsOf(resources: Resources, described: Described): OrgProblem[] {
-  const misfits = listOf(resources).flatMap((resource) =>
+  // Whether there will be reservations is not known here.
+  resources.booking.fit.laterStatuses = laterStatuses;
+  return listOf(resources).flatMap((resource) =>
     checkResource(resource, described, resources.member.crmObject).misfits.map((misfit) => ({
       object: resource.crmObject,
       field: misfit.column,
@@ -25,29 +26,6 @@ export function problemsOf(resources: Resources, described: Described): OrgProbl
       advice: adviceFor(misfit),
     })),
   );
-  return [...misfits, ...reservationFaults(resources, described)];
-}
-
-/** Values of a booking's status that reservations write, and that the org refuses; others work without them. */
-function reservationFaults({ booking }: Resources, described: Described): OrgProblem[] {
-  const { crm, isAbsent } = booking.fields['status'] ?? {};
-  if (crm === undefined || isAbsent) return [];
-  const column = columnOf(crm);
-  const [first, ...others] = writtenStatuses.booking;
-  const found = described
-    .get(booking.crmObject.toLowerCase())
-    ?.fields.find(({ name }) => name.toLowerCase() === column.toLowerCase());
-  if (found === undefined || !takes(found, first)) return [];
-  const refused = others.filter((value) => !takes(found, value));
-  if (refused.length === 0) return [];
-  return [
-    {
-      object: booking.crmObject,
-      field: column,
-      problem: `does not take the values ${refused.join(', ')}, which bookings of reservations get`,
-      advice: `Add them to the picklist, or set \`status: null\` in the mapping.`,
-    },
-  ];
 }
 
 function adviceFor({ column, problem, needs }: Misfit): string {
@@ -60,7 +38,7 @@ function adviceFor({ column, problem, needs }: Misfit): string {
   if (problem.includes('characters'))
     return 'Make the field longer in the org, or name another one in the mapping.';
   if (problem.includes('the value'))
-    return 'Add the value to the picklist, or set `status: null` in the mapping.';
+    return `Add ${problem.includes('the values') ? 'them' : 'the value'} to the picklist, or set \`status: null\` in the mapping.`;
   if (problem.includes('unique') || problem.includes('external ID'))
     return 'Make the field unique and an external ID, or name another field in the mapping.';
   return 'Name another field in the mapping, or change the field in the org.';

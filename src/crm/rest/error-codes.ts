@@ -1,4 +1,4 @@
-import { allowedValues, type Resource } from '../../records/resource.ts';
+import { allowedValues, notOneOf, type Resource } from '../../records/resource.ts';
 import { scrub } from '../mapping/names.ts';
 import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
@@ -187,8 +187,7 @@ export const errorTable: readonly ErrorRow[] = [
     ofOrg: true,
     says: ({ fields }, resource) => {
       const values = fields.flatMap((column) => (resource && valuesOf(resource, column)) ?? []);
-      const list = values.slice(0, mostValues).join(', ');
-      return `is not one of the values that the CRM allows${list && `: ${list}`}.`;
+      return notOneOf(values);
     },
     advice: 'Add the value to the picklist, and to those of the record type.',
   },
@@ -312,7 +311,5 @@ function valuesOf({ fields }: Resource, column: string): readonly string[] | und
   return field && allowedValues(field);
 }
 
-/** Of a picklist, in a message. */
-const mostValues = 50;
 const ruleCode = 'FIELD_CUSTOM_VALIDATION_EXCEPTION';
 const longestRuleText = 2000;

@@ -74,6 +74,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   opened.defer(() => handoffs.stop());
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));
+  core.crm.schema.mended.add(() => handoffs.resume());
   handoffs.start();
   const { repeatWindowSeconds } = settings.handoff;
   const memberSource = {

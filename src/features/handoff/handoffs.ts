@@ -28,6 +28,7 @@ import {
   confirm,
   type HandoffConfirmation,
   type HandoffRequest,
+  type HandoffType,
   handOff,
   requireValid,
   targets,
@@ -95,6 +96,8 @@ export interface Handoffs {
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done so many days ago. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
+  /** Has those that failed delivered again at once: what the CRM lacked is there. */
+  resume(): Promise<void>;
   start(): void;
   /** Waits for what is under way. */
   stop(): Promise<void>;
@@ -139,6 +142,7 @@ export function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
     cancel: (handoff, states) => of(handoff).cancel(handoff, states),
     checkHealth: () => live.checkHealth(),
     deleteOld: (signal) => live.deleteOld(signal),
+    resume: () => live.resume(),
     start() {
       live.start();
       test.start();
@@ -444,6 +448,16 @@ class AcceptedHandoffs implements Handoffs {
 
   async deleteOld(signal?: AbortSignal): Promise<void> {
     await this.#table.deleteOlderThan(retentionDays, signal);
+  }
+
+  async resume(): Promise<void> {
+    const { log } = this.#options;
+    try {
+      for (const type of Object.keys(targets) as HandoffType[]) await this.#table.makeDue(type);
+      this.#polling?.wake();
+    } catch (err) {
+      log.warn({ err }, 'accepted hand-offs go on after their pause: they could not be made due');
+    }
   }
 
   start(): void {

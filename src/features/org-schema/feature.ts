@@ -1,9 +1,9 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import { leasedFor, leaseLock } from '../../platform/store/database-locks.ts';
+import { endLeases, leasedFor, leaseLock } from '../../platform/store/database-locks.ts';
 import { DescribedObjectsTable } from './described-objects-table.ts';
 import { type OrgSchemaMetrics, orgSchemaMetrics } from './metrics.ts';
-import { leastSeconds, OrgWatch, sameRefusalSeconds } from './org-watch.ts';
+import { leastSeconds, OrgWatch } from './org-watch.ts';
 
 /** Watches whether the org has what the service needs, and which types its fields have. */
 export const orgSchema = defineFeature({ name: 'org-schema', metrics: orgSchemaMetrics, start });
@@ -19,10 +19,11 @@ async function start(core: Core<unknown, OrgSchemaMetrics>): Promise<Started> {
     // Nobody gives it back: it also says that the org was looked at.
     lease: async () =>
       (await leaseLock(database, `org-schema:${org}`, randomUUID(), leastSeconds)) !== undefined,
-    async askedBefore(about) {
-      const name = `org-schema:${org}:${about}`;
-      const isNew = await leaseLock(database, name, randomUUID(), sameRefusalSeconds);
-      return isNew === undefined ? sameRefusalSeconds - (await leasedFor(database, name)) : undefined;
+    forgetAsked: () => endLeases(database, `org-schema:${org}:`),
+    async askedBefore(about, seconds) {
+      const name = `org-schema:${org}:${about} (${seconds} s)`;
+      const isNew = await leaseLock(database, name, randomUUID(), seconds);
+      return isNew === undefined ? seconds - (await leasedFor(database, name)) : undefined;
     },
   });
   opened.defer(() => watch.stop());

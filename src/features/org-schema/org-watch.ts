@@ -10,7 +10,10 @@ import type { OrgSchemaMetrics } from './metrics.ts';
 
 /** The org is looked at once in so many seconds at most, by all replicas together; for the same refusal once in the longer time. */
 export const leastSeconds = 5;
-export const sameRefusalSeconds = 300;
+const sameRefusalSeconds = 300;
+/** For refusals of the service's own, while the org has changed in the last hour. */
+const ownRefusalSeconds = 60;
+const changedLatelyMs = 3_600_000;
 /** While something is lacking the org is looked at so often. */
 const lackingSeconds = 60;
 /** Pauses after a look that failed, in milliseconds: the first, and the longest. */
@@ -29,10 +32,12 @@ interface OrgWatchOptions {
   /** Whether this process may look at the org now, and no other does for `leastSeconds`. Throws what the database does. */
   lease: () => Promise<boolean>;
   /**
-   * Seconds since a process asked for a look because of this refusal, in the last `sameRefusalSeconds`; undefined where none
-   * did, and this one does now. Throws what the database does.
+   * Seconds since a process asked for a look because of this refusal, in the last so many; undefined where none did, and this
+   * one does now. Throws what the database does.
    */
-  askedBefore: (about: string) => Promise<number | undefined>;
+  askedBefore: (about: string, seconds: number) => Promise<number | undefined>;
+  /** No process has asked for a look because of any refusal. Throws what the database does. */
+  forgetAsked: () => Promise<void>;
   metrics: OrgSchemaMetrics;
   log: Log;
 }
@@ -51,6 +56,8 @@ export class OrgWatch {
   #pauseMs = firstPauseMs;
   /** By `now()`. */
   #notBefore = 0;
+  /** When values or types were found to have changed, by `now()`. */
+  #changedAt = Number.NEGATIVE_INFINITY;
   /** By what refusals are about: when a look was asked for, by `now()`, and its end. */
   readonly #asked = new Map<string, { at: number; look: Promise<boolean> }>();
   /** Called when the org was described anew. */
@@ -66,6 +73,8 @@ export class OrgWatch {
     await this.#load((await table.described())?.at);
     this.#polling = startPolling({ what: 'changes of the CRM’s objects', check: () => this.#check(), log });
     schema.look = (refusal) => this.#lookFor(refusal);
+    // After a repair a refusal that reads the same is another one.
+    schema.mended.add(() => this.#asked.clear());
     this.#polling.wake();
   }
 
@@ -79,21 +88,23 @@ export class OrgWatch {
     await this.#polling?.stop();
   }
 
-  async #lookFor({ about, waitMs = 0 }: OrgRefusal = {}): Promise<boolean> {
+  async #lookFor({ about, waitMs = 0, isOwn = false }: OrgRefusal = {}): Promise<boolean> {
     if (about === undefined) {
       this.lookSoon();
       return false;
     }
+    const hasChanged = now() - this.#changedAt < changedLatelyMs;
+    const seconds = isOwn && hasChanged ? ownRefusalSeconds : sameRefusalSeconds;
     const asked = this.#asked.get(about);
-    const isKnown = asked !== undefined && now() - asked.at < sameRefusalSeconds * 1000;
-    const { look } = isKnown ? asked : this.#ask(about);
+    const isKnown = asked !== undefined && now() - asked.at < seconds * 1000;
+    const { look } = isKnown ? asked : this.#ask(about, seconds);
     if (waitMs === 0) return false;
     // Nobody is refused twice for what the org was.
     return orAfter(isKnown ? Math.max(waitMs, longestWaitMs) : waitMs, look);
   }
 
-  #ask(about: string) {
-    const look = this.#lookOnce(about).catch(() => false);
+  #ask(about: string, seconds: number) {
+    const look = this.#lookOnce(about, seconds).catch(() => false);
     const asked = { at: now(), look };
     // The oldest go first: others may ask for a look because of them once more.
     for (const first of this.#asked.keys()) {
@@ -109,12 +120,12 @@ export class OrgWatch {
   }
 
   /** True once the org was described because of this refusal, here or by another replica. Throws what the database does. */
-  async #lookOnce(about: string): Promise<boolean> {
+  async #lookOnce(about: string, seconds: number): Promise<boolean> {
     const { promise: described, resolve } = Promise.withResolvers<boolean>();
     const tell = () => resolve(true);
     this.#waiting.add(tell);
     try {
-      const secondsAgo = await this.#options.askedBefore(about);
+      const secondsAgo = await this.#options.askedBefore(about, seconds);
       // That look is over; its result may not have been read yet.
       if (secondsAgo !== undefined && (await this.#takeStored()).secondsAgo <= secondsAgo) return false;
       if (secondsAgo === undefined) this.#isDue = true;
@@ -162,9 +173,10 @@ export class OrgWatch {
     // Its failure is no reason to refuse requests: it is asked again anyway.
     const call = { ...startCall(randomUUID(), undefined, callMs), background: 'alone' as const };
     const described = await schema.describe(call);
-    this.#apply(described);
+    const isMended = this.#apply(described);
     await table.store(described);
     this.#knownFrom = (await table.described())?.at;
+    if (isMended) await this.#options.forgetAsked();
   }
 
   async #load(describedAt: string | undefined): Promise<void> {
@@ -172,11 +184,16 @@ export class OrgWatch {
     this.#knownFrom = describedAt;
   }
 
-  #apply(described: Parameters<OrgSchema['apply']>[0]): void {
+  /** Whether something is there now that was lacking. */
+  #apply(described: Parameters<OrgSchema['apply']>[0]): boolean {
     const { schema, metrics } = this.#options;
-    schema.apply(described);
+    const before = schema.version;
+    const isMended = schema.apply(described);
+    // The first description is no change.
+    if (before > 0 && schema.version !== before) this.#changedAt = now();
     metrics.schemaFaults.set(schema.faults.length);
     for (const tell of this.#waiting) tell();
+    return isMended;
   }
 }
 

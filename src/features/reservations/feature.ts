@@ -3,6 +3,7 @@ import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { describeAddress } from '../../platform/simulators/simulator.ts';
 import { memberCache, recordCopy, requireFreeBooking, testWorlds } from '../../records/offers.ts';
+import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
 import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
@@ -102,6 +103,7 @@ function start(core: ReservationsCore): Started<ReservationParts> {
 /** Null without a dining partner. */
 function open(core: ReservationsCore, { crm, dining }: Connectors, plans: PlansTable): Reservations | null {
   if (!dining) return null;
+  core.resources.booking.fit.laterStatuses = laterStatuses;
   const made = createReservations({
     ...core,
     crm,

@@ -1,5 +1,5 @@
 import type { KeyedRequest } from '../../api/idempotency/keyed-request.ts';
-import type { ProblemCode } from '../../platform/base/problems.ts';
+import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
 import type { Creator } from '../../records/created-by.ts';
 import type { PartStatus, TableOrder } from './connectors/connector.ts';
 
@@ -45,7 +45,9 @@ export interface Refusal {
   code: ProblemCode;
   detail: string;
   /** The partner's own word. */
-  partnerCause?: string | undefined;
+  partnerCause?: string;
+  /** Of the CRM, for the consumer's body. */
+  errors?: Fault[];
 }
 
 /** The keyed request that a plan answers when it is done; kept in the column `owed`. */

@@ -184,12 +184,12 @@ function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'no
       'The table is cancelled, but the CRM refused to cancel its booking. The operator has to check it.',
     );
   }
-  const { code = 'partner_rejected', detail = 'The partner refused.', partnerCause } = refusal ?? {};
+  const { code = 'partner_rejected', detail = 'The partner refused.', ...facts } = refusal ?? {};
   const rest =
     attention === undefined
       ? ''
       : ' Its booking in the CRM could not be deleted; the operator has to check it.';
-  return new Problem(code, detail + rest, partnerCause === undefined ? {} : { partnerCause });
+  return new Problem(code, detail + rest, facts);
 }
 
 /** Plans that the job drives at the same time: one that hangs must not hold up the others. */

@@ -1,5 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import type { Fault } from '../../platform/base/problems.ts';
 import type { Resources } from '../../records/mapping.ts';
 import type { Records } from '../../records/records.ts';
 import { bookingOrder } from './booking-order.ts';
@@ -184,8 +185,21 @@ async function refusalAt(work: () => Promise<void>): Promise<Refusal | undefined
 /** What was thrown as a refusal: final, and nothing was done. Throws all else on. */
 function refusalOf(error: unknown): Refusal {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) throw error;
-  const { partnerCause } = error.facts;
-  return { code: error.code, detail: error.message, ...(partnerCause !== undefined && { partnerCause }) };
+  const { partnerCause, errors } = error.facts;
+  return {
+    code: error.code,
+    detail: error.message,
+    ...(partnerCause !== undefined && { partnerCause }),
+    ...(errors && { errors: errors.map(placed) }),
+  };
+}
+
+/** Fields of the CRM booking that the consumer's body has by the same name. */
+const pointersInBody = ['#/trip_id', '#/member_id', '#/name', '#/details'];
+
+function placed(fault: Fault): Fault {
+  if (!('pointer' in fault) || pointersInBody.includes(fault.pointer)) return fault;
+  return { ...fault, pointer: '' };
 }
 
 function declined(): Refusal {

@@ -11,7 +11,7 @@ import type { Resources } from '../../records/mapping.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { MemberCache, RecordCopy } from '../../records/offers.ts';
 import { handedOffFields } from '../../records/quotes-and-bookings.ts';
-import type { Resource } from '../../records/resource.ts';
+import { notOneOf, type Resource } from '../../records/resource.ts';
 import {
   type HandoffType,
   needsApprovalToUpdate,
@@ -131,7 +131,9 @@ async function checkOffer(
   const sound = readSound(body, place);
   // Of an unknown type what both of them refuse.
   const types = sound.type === undefined ? (['quote', 'booking'] as const) : ([sound.type] as const);
-  const [first, ...others] = types.map((type) => offerProblems(parts.resources[type], body, sound, place));
+  const [first, ...others] = await Promise.all(
+    types.map((type) => foundAgain(() => offerProblems(parts.resources[type], body, sound, place))),
+  );
   const isOfAll = ({ message }: Problem) =>
     others.every((problems) => problems.some((one) => one.message === message));
   const known = await checkSound(parts, sound, checking);
@@ -167,6 +169,13 @@ function timeWarnings({ validUntil }: SoundOffer): Warning[] {
   return [{ code: 'offer_ends_soon', pointer: '#/valid_until', detail, external_id: null }];
 }
 
+/** Once more where a finding rests on what the org was. */
+async function foundAgain(find: () => Problem[]): Promise<Problem[]> {
+  const found = find();
+  const looks = await Promise.all(found.map(({ facts }) => facts.lookAgain?.()));
+  return looks.some(Boolean) ? find() : found;
+}
+
 /** What the org, as it is described, does not take of a new record with these fields. */
 function orgProblems({ fit }: Resource, names: readonly string[]): Problem[] {
   if (fit.isWhole) return [];
@@ -175,13 +184,13 @@ function orgProblems({ fit }: Resource, names: readonly string[]): Problem[] {
 }
 
 /** Values that the org's restricted picklists do not have. */
-function valueProblems({ fields }: Resource, sound: SoundOffer): Problem[] {
+function valueProblems({ fields, fit }: Resource, sound: SoundOffer): Problem[] {
   return (['name', 'source'] as const).flatMap((name) => {
     const [value, values] = [sound[name], fields[name]?.values];
     if (value === undefined || values === undefined || values.includes(value)) return [];
-    const message = `must be one of ${values.join(', ')}`;
-    const errors = [{ pointer: `#/result/${name}`, message }];
-    return [new Problem('crm_rejected', `The CRM refuses the record: ${name} ${message}`, { errors })];
+    const [pointer, message] = [`#/result/${name}`, notOneOf(values)];
+    const facts = { errors: [{ pointer, message }], ...fit.lookAgain(`value of ${pointer}`) };
+    return [new Problem('crm_rejected', `The CRM refuses the record: ${name} ${message}`, facts)];
   });
 }
 
@@ -212,8 +221,8 @@ async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checki
     result: { name, source, ...(details !== undefined && { details: JSON.parse(details) as unknown }) },
   });
   const ofOrg = [
-    ...orgProblems(resource, [...handedOffFields, ...mapped]),
-    ...valueProblems(resource, sound),
+    ...orgProblems(resource, ['id', 'status', ...handedOffFields, ...mapped]),
+    ...(await foundAgain(() => valueProblems(resource, sound))),
   ];
   if (tripId === undefined) return { problems: ofOrg, warnings: [] };
   const ofTrip = await parts.knownOf(type, tripId);

@@ -64,3 +64,8 @@ export async function leasedFor(database: Database, name: string): Promise<numbe
     from locks where name = ${name}`.execute(database.sql);
   return Math.max(0, rows[0]?.seconds ?? 0);
 }
+
+/** Ends and forgets all leases whose names begin so. Throws what the database does. */
+export async function endLeases(database: Database, start: string): Promise<void> {
+  await sql`delete from locks where starts_with(name, ${start})`.execute(database.sql);
+}

@@ -9,7 +9,7 @@ import { DescribedObjectsTable } from '../../../src/features/org-schema/describe
 import { orgSchemaMetrics } from '../../../src/features/org-schema/metrics.ts';
 import { OrgWatch } from '../../../src/features/org-schema/org-watch.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
-import { leasedFor, leaseLock } from '../../../src/platform/store/database-locks.ts';
+import { endLeases, leasedFor, leaseLock } from '../../../src/platform/store/database-locks.ts';
 import { listOf, type Mapping, resourcesOf } from '../../../src/records/mapping.ts';
 import { openTestPglite, type TestDatabase } from '../../support/databases.ts';
 import { type Changes, describedFor } from '../../support/described.ts';
@@ -50,11 +50,12 @@ class WatchedOrg {
       table: new DescribedObjectsTable(this.#database, this.#name),
       // Shorter than in the service.
       lease: async () => (await leaseLock(this.#database, lock, randomUUID(), 0.5)) !== undefined,
-      askedBefore: async (about) => {
-        const name = `${lock}:${about}`;
-        const isNew = (await leaseLock(this.#database, name, randomUUID(), 300)) !== undefined;
-        return isNew ? undefined : 300 - (await leasedFor(this.#database, name));
+      askedBefore: async (about, seconds) => {
+        const name = `${lock}:${about} (${seconds} s)`;
+        const isNew = (await leaseLock(this.#database, name, randomUUID(), seconds)) !== undefined;
+        return isNew ? undefined : seconds - (await leasedFor(this.#database, name));
       },
+      forgetAsked: () => endLeases(this.#database, `${lock}:`),
     });
     this.#opened.defer(() => watch.stop());
     await watch.start();
@@ -118,6 +119,23 @@ describe('what is known of the org', () => {
     // Another one does not wait for those five minutes.
     assert.equal(await second.fit.onRefused({ ...refusal, about: 'STRING_TOO_LONG' }), true);
     assert.equal(org.calls, looked + 1);
+  });
+
+  it('is asked for again because of a refusal that reads the same, once what was lacking was there', async (test) => {
+    const org = new WatchedOrg(database);
+    test.after(() => org.stop());
+    const [first, second] = [await org.addReplica(), await org.addReplica()];
+    await until(() => [first, second].every(({ budget }) => budget?.kind === 'number'));
+    const refusal = { about: 'JSON_PARSER_ERROR', waitMs: 5000 };
+    const whole = org.changes;
+    for (const { fit, schema } of [first, second]) {
+      org.changes = { Budget__c: null };
+      await fit.onRefused(refusal);
+      await until(() => schema.faults.length === 1);
+      org.changes = whole;
+      await org.age(60);
+      await until(() => [first, second].every((replica) => replica.schema.faults.length === 0));
+    }
   });
 
   it('is asked for each minute while something is lacking, so that the list empties by itself', async (test) => {

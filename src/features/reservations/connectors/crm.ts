@@ -20,7 +20,10 @@ export function createCrmConnector({ records, booking, checkHealth }: CrmConnect
   const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) => {
     // The mapping takes values from it as from a hand-off.
     const further = await withSecondLook(() => valuesFrom(booking, handedOff(order)));
-    await records.create(booking, token, { ...order, ...further }, call, options);
+    await records.create(booking, token, { ...order, ...further }, call, {
+      ...options,
+      ofService: ['source'],
+    });
   };
   return {
     name: 'crm',
