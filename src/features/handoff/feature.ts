@@ -74,7 +74,9 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   opened.defer(() => handoffs.stop());
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));
-  core.crm.schema.mended.add(() => handoffs.resume());
+  core.crm.schema.mended.add(() =>
+    handoffs.resume().catch((err: unknown) => core.log.warn({ err }, 'what waits goes on after its pause')),
+  );
   handoffs.start();
   const { repeatWindowSeconds } = settings.handoff;
   const memberSource = {

@@ -148,12 +148,12 @@ export class HandoffsTable {
       order by consumer_id, due_at limit 1 for update skip locked`);
   }
 
-  /** Makes all that have failed due now, whatever their pause. */
-  async makeDue(type: HandoffType): Promise<void> {
+  /** Makes all that have failed due now, of one type or of all, whatever their pause. */
+  async makeDue(type?: HandoffType): Promise<void> {
     const statement = (limit: number) => sql`
       update handoffs set due_at = now() where external_id in (
         select external_id from handoffs
-        where type = ${type} and status = 'accepted' and troubles > 0 and due_at > now() and ${this.#isOwn}
+        where ${type === undefined ? sql`true` : sql`type = ${type}`} and status = 'accepted' and troubles > 0 and due_at > now() and ${this.#isOwn}
         limit ${limit} for update skip locked)`;
     await changeInChunks(this.#database.bulk, changedAtOnce, statement);
   }

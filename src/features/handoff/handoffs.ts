@@ -28,7 +28,6 @@ import {
   confirm,
   type HandoffConfirmation,
   type HandoffRequest,
-  type HandoffType,
   handOff,
   requireValid,
   targets,
@@ -96,7 +95,7 @@ export interface Handoffs {
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done so many days ago. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
-  /** Has those that failed delivered again at once: what the CRM lacked is there. */
+  /** Has those that failed delivered again at once. Throws what the database does. */
   resume(): Promise<void>;
   start(): void;
   /** Waits for what is under way. */
@@ -450,15 +449,7 @@ class AcceptedHandoffs implements Handoffs {
     await this.#table.deleteOlderThan(retentionDays, signal);
   }
 
-  async resume(): Promise<void> {
-    const { log } = this.#options;
-    try {
-      for (const type of Object.keys(targets) as HandoffType[]) await this.#table.makeDue(type);
-      this.#polling?.wake();
-    } catch (err) {
-      log.warn({ err }, 'accepted hand-offs go on after their pause: they could not be made due');
-    }
-  }
+  resume = () => this.#table.makeDue().then(() => this.#polling?.wake());
 
   start(): void {
     this.#polling = startPolling({

@@ -93,14 +93,17 @@ export class OrgWatch {
       this.lookSoon();
       return false;
     }
-    const hasChanged = now() - this.#changedAt < changedLatelyMs;
-    const seconds = isOwn && hasChanged ? ownRefusalSeconds : sameRefusalSeconds;
+    const seconds = isOwn ? this.#ownRefusalSeconds : sameRefusalSeconds;
     const asked = this.#asked.get(about);
     const isKnown = asked !== undefined && now() - asked.at < seconds * 1000;
     const { look } = isKnown ? asked : this.#ask(about, seconds);
     if (waitMs === 0) return false;
     // Nobody is refused twice for what the org was.
     return orAfter(isKnown ? Math.max(waitMs, longestWaitMs) : waitMs, look);
+  }
+
+  get #ownRefusalSeconds(): number {
+    return now() - this.#changedAt < changedLatelyMs ? ownRefusalSeconds : sameRefusalSeconds;
   }
 
   #ask(about: string, seconds: number) {

@@ -172,7 +172,7 @@ function timeWarnings({ validUntil }: SoundOffer): Warning[] {
 /** Once more where a finding rests on what the org was. */
 async function foundAgain(find: () => Problem[]): Promise<Problem[]> {
   const found = find();
-  const looks = await Promise.all(found.map(({ facts }) => facts.lookAgain?.()));
+  const looks = await Promise.all(found.map(async ({ facts }) => facts.lookAgain?.()));
   return looks.some(Boolean) ? find() : found;
 }
 
