@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from '../shared/api.ts';
 import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
-import { Field, ProblemAlert } from '../shared/parts.tsx';
+import { Choice, Field, ProblemAlert } from '../shared/parts.tsx';
 import { isTest, type NewSecret, useSession } from '../shared/session.ts';
 import {
   actions,
@@ -98,7 +98,10 @@ function secretIn(answer: string): NewSecret {
 }
 
 /** Boxes of the limits, by their field in the request. */
-const limitFields = ['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowedAddresses', 'people'];
+const limitFields = [
+  ...['validUntil', 'rateLimitPerMinute', 'crmShare', 'allowance'],
+  ...['allowedAddresses', 'certificateNames', 'people'],
+];
 
 const noPermission: Problem = {
   title: 'No permission is chosen',
@@ -124,7 +127,11 @@ interface Draft {
   validUntil: string;
   rateLimit: string;
   crmShare: string;
+  /** Requests for each day or month. */
+  allowance: string;
+  allowancePer: 'day' | 'month';
   addresses: string;
+  certificateNames: string;
   /** `groups=travel-desk`, one a line. */
   people: string;
 }
@@ -239,13 +246,7 @@ interface LimitProps extends PartProps {
 }
 
 function Limits({ draft, set, problem }: LimitProps): VNode {
-  const id = useId();
-  const peopleFault = faultAt(
-    problem,
-    'people',
-    peopleOf(draft).map(({ claim }) => claim),
-  );
-  const addressFault = faultAt(problem, 'allowedAddresses', addressesOf(draft));
+  const claims = peopleOf(draft).map(({ claim }) => claim);
   return (
     <div class="columns">
       <Field
@@ -272,51 +273,82 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         {...hintOf(faultAt(problem, 'crmShare'), 'Empty: no reserved share.')}
         onInput={(crmShare: string) => set({ crmShare })}
       />
-      <div class="field">
-        <label for={id}>Allowed addresses</label>
-        <textarea
-          id={id}
-          rows={3}
-          spellcheck={false}
-          value={draft.addresses}
-          aria-describedby={`${id}-hint`}
-          aria-invalid={addressFault === undefined ? undefined : 'true'}
-          onInput={(event: Event) => set({ addresses: (event.currentTarget as HTMLTextAreaElement).value })}
-        ></textarea>
-        <p class="hint" id={`${id}-hint`}>
-          {addressFault ?? 'One IP address or CIDR block a line. Empty: any address.'}
-        </p>
-      </div>
-      <div class="field">
-        <label for={`${id}-people`}>People who may act as it</label>
-        <textarea
-          id={`${id}-people`}
-          rows={3}
-          spellcheck={false}
-          value={draft.people}
-          aria-describedby={`${id}-people-hint`}
-          aria-invalid={peopleFault === undefined ? undefined : 'true'}
-          onInput={(event: Event) => set({ people: (event.currentTarget as HTMLTextAreaElement).value })}
-        ></textarea>
-        <p class="hint" id={`${id}-people-hint`}>
-          {peopleFault ?? 'One claim of their ID token a line, such as groups=travel-desk. Empty: nobody.'}
-        </p>
-      </div>
+      <Field
+        label="Allowance (requests)"
+        type="number"
+        min={1}
+        value={draft.allowance}
+        {...hintOf(faultAt(problem, 'allowance'), 'Empty: none.')}
+        onInput={(allowance: string) => set({ allowance })}
+      />
+      <Choice
+        label="Allowance for each"
+        value={draft.allowancePer}
+        options={periods}
+        onChange={(allowancePer) => set({ allowancePer })}
+      />
+      <Lines
+        label="Allowed addresses"
+        value={draft.addresses}
+        fault={faultAt(problem, 'allowedAddresses', wordsOf(draft.addresses))}
+        hint="One IP address or CIDR block a line. Empty: any address."
+        onInput={(addresses) => set({ addresses })}
+      />
+      <Lines
+        label="Names of client certificates"
+        value={draft.certificateNames}
+        fault={faultAt(problem, 'certificateNames', wordsOf(draft.certificateNames))}
+        hint="One DNS name, URI or e-mail address a line. Empty: none is needed."
+        onInput={(certificateNames) => set({ certificateNames })}
+      />
+      <Lines
+        label="People who may act as it"
+        value={draft.people}
+        fault={faultAt(problem, 'people', claims)}
+        hint="One claim of their ID token a line, such as groups=travel-desk. Empty: nobody."
+        onInput={(people) => set({ people })}
+      />
+    </div>
+  );
+}
+
+const periods: ['day' | 'month', string][] = [
+  ['day', 'day'],
+  ['month', 'month'],
+];
+
+interface LinesProps {
+  label: string;
+  value: string;
+  fault: string | undefined;
+  hint: string;
+  onInput: (value: string) => void;
+}
+
+/** A box for a list, one entry a line. */
+function Lines({ label, value, fault, hint, onInput }: LinesProps): VNode {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <textarea
+        id={id}
+        rows={3}
+        spellcheck={false}
+        value={value}
+        aria-describedby={`${id}-hint`}
+        aria-invalid={fault === undefined ? undefined : 'true'}
+        onInput={(event: Event) => onInput((event.currentTarget as HTMLTextAreaElement).value)}
+      ></textarea>
+      <p class="hint" id={`${id}-hint`}>
+        {fault ?? hint}
+      </p>
     </div>
   );
 }
 
 function draftOf(consumer: Consumer | undefined): Draft {
-  const {
-    name = '',
-    mode = 'live',
-    permissions = [],
-    validUntil,
-    rateLimitPerMinute,
-    crmShare,
-    allowedAddresses = [],
-    people = [],
-  } = consumer ?? {};
+  const { name = '', mode = 'live', permissions = [] } = consumer ?? {};
   return {
     name,
     isTest: mode === 'test',
@@ -328,10 +360,22 @@ function draftOf(consumer: Consumer | undefined): Draft {
     fields: Object.fromEntries(
       permissions.map(({ resource, fields }) => [resource, fields ? fields.join(', ') || 'id' : '']),
     ),
+    ...limitsOf(consumer ?? {}),
+  };
+}
+
+function limitsOf(consumer: Partial<Consumer>) {
+  const { validUntil, rateLimitPerMinute, crmShare } = consumer;
+  const { requests = '', per = 'day' } = consumer.allowance ?? {};
+  const { allowedAddresses = [], certificateNames = [], people = [] } = consumer;
+  return {
     validUntil: validUntil ? localTime(validUntil) : '',
-    rateLimit: rateLimitPerMinute ? String(rateLimitPerMinute) : '',
-    crmShare: crmShare ? String(crmShare) : '',
+    rateLimit: String(rateLimitPerMinute ?? ''),
+    crmShare: String(crmShare ?? ''),
+    allowance: String(requests),
+    allowancePer: per,
     addresses: allowedAddresses.join('\n'),
+    certificateNames: certificateNames.join('\n'),
     people: people.map(({ claim, value }) => `${claim}=${value}`).join('\n'),
   };
 }
@@ -359,13 +403,15 @@ function fieldsOf(draft: Draft) {
     validUntil: draft.validUntil === '' ? null : new Date(draft.validUntil).toISOString(),
     rateLimitPerMinute: draft.rateLimit === '' ? null : Number(draft.rateLimit),
     crmShare: draft.crmShare === '' ? null : Number(draft.crmShare),
-    allowedAddresses: addressesOf(draft),
+    allowance: draft.allowance === '' ? null : { requests: Number(draft.allowance), per: draft.allowancePer },
+    allowedAddresses: wordsOf(draft.addresses),
+    certificateNames: wordsOf(draft.certificateNames),
     people: peopleOf(draft),
   };
 }
 
-function addressesOf({ addresses }: Draft): string[] {
-  return addresses.split(/[\s,]+/).filter(Boolean);
+function wordsOf(text: string): string[] {
+  return text.split(/[\s,]+/).filter(Boolean);
 }
 
 /** A line without a value is sent as it is, for the service to say what is wrong with it. */

@@ -18,6 +18,8 @@ export interface Consumer {
   validUntil?: string | null;
   rateLimitPerMinute?: number | null;
   crmShare?: number | null;
+  allowance?: { requests: number; per: 'day' | 'month' } | null;
+  certificateNames?: string[];
   people?: { claim: string; value: string }[];
   allowedAddresses?: string[];
   lastUsedAt?: string | null;

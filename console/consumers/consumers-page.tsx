@@ -90,7 +90,7 @@ const columns: Column<Consumer>[] = [
 ];
 
 function State({ consumer }: { consumer: Consumer }): VNode {
-  const { validUntil, rateLimitPerMinute, crmShare, allowedAddresses = [] } = consumer;
+  const { validUntil, rateLimitPerMinute, crmShare, allowance, allowedAddresses = [] } = consumer;
   return (
     <>
       <Badge>{refusedBecause(consumer) ?? 'enabled'}</Badge>
@@ -107,6 +107,11 @@ function State({ consumer }: { consumer: Consumer }): VNode {
           </li>
         )}
         {rateLimitPerMinute && <li>{rateLimitPerMinute.toLocaleString('en')} requests a minute</li>}
+        {allowance && (
+          <li>
+            {allowance.requests.toLocaleString('en')} requests a {allowance.per}
+          </li>
+        )}
         {crmShare && <li>{crmShare} % of the CRM calls reserved</li>}
         {allowedAddresses.length > 0 && (
           <li title={allowedAddresses.join(', ')}>

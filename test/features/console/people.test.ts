@@ -101,14 +101,23 @@ describe('people at the console', {
     const people = page.getByLabel('People who may act as it');
     assert.equal(await people.inputValue(), 'groups=desk');
     await people.fill('groups=desk\nemail=ana@example.com');
+    await page.getByLabel('Allowance (requests)').fill('10000');
+    await page.getByLabel('Allowance for each').selectOption('month');
+    const names = page.getByLabel('Names of client certificates');
+    await names.fill('*.partner.example');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText(/“\*\.partner\.example” must be a DNS name/).waitFor();
+    await names.fill('');
     await page.getByRole('button', { name: 'Save' }).click();
     await row.getByRole('button', { name: 'Edit' }).waitFor();
     await eventually(async () => {
       const shown = await gateway.request(`/v1/admin/consumers/${desk.id}`, { as: gateway.admin });
-      assert.deepEqual(((await shown.json()) as { people: object }).people, [
+      const { people: entries, allowance } = (await shown.json()) as { people: object; allowance: object };
+      assert.deepEqual(entries, [
         { claim: 'groups', value: 'desk' },
         { claim: 'email', value: 'ana@example.com' },
       ]);
+      assert.deepEqual(allowance, { requests: 10_000, per: 'month' });
     });
     await opened.close();
   });
