@@ -150,11 +150,13 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
           Handoff Gateway{environment && <span class="environment">{environment}</span>}
         </span>
         <nav aria-label="Pages">
-          {allowed.map(({ path, title }) => (
-            <a key={path} href={`#/${path}`} aria-current={path === page?.path ? 'page' : undefined}>
-              {title}
-            </a>
-          ))}
+          {allowed
+            .filter(({ isLinked }) => isLinked !== false)
+            .map(({ path, title }) => (
+              <a key={path} href={`#/${path}`} aria-current={path === page?.path ? 'page' : undefined}>
+                {title}
+              </a>
+            ))}
         </nav>
         <Who consumer={consumer} person={person} />
         {!secret && (

@@ -9,6 +9,7 @@ import { RecordsPage } from './records/records-page.tsx';
 import { ReservationsPage } from './reservations.tsx';
 import { canReadRecords, type Session } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
+import { TripPage } from './trips/trip-page.tsx';
 import { WaitingPage } from './waiting/waiting-page.tsx';
 
 interface ConsolePage {
@@ -16,6 +17,8 @@ interface ConsolePage {
   path: string;
   title: string;
   isAllowed: (session: Session) => boolean;
+  /** False: reached from what belongs to it, and not in the navigation. */
+  isLinked?: boolean;
   /** Whether these further parts of the address belong to the page; without it there may be none. */
   isValidRest?: (rest: string[]) => boolean;
   Page: ComponentType<{ route: string[] }>;
@@ -38,6 +41,14 @@ const pages: ConsolePage[] = [
     isValidRest: ([collection = 'quotes', id, ...more]) =>
       ['quotes', 'bookings', 'members'].includes(collection) && isIdOrNone(id) && more.length === 0,
     Page: RecordsPage,
+  },
+  {
+    path: 'trips',
+    title: 'Trip',
+    isAllowed: canReadWaiting,
+    isLinked: false,
+    isValidRest: ([id, ...more]) => isUuid(id ?? '') && more.length === 0,
+    Page: TripPage,
   },
   {
     path: 'reservations',

@@ -1,4 +1,4 @@
-import type { ListReservationsQuery, Member, Reservation } from '@handoff-gateway/client';
+import type { ListReservationsQuery, Reservation } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { ReservationPage } from './records/reservation-page.tsx';
@@ -6,7 +6,6 @@ import { TableTime } from './records/table-time.tsx';
 import { useKept } from './shared/kept.ts';
 import { type KeptPages, usePages } from './shared/load.ts';
 import { MemberLink } from './shared/member-link.tsx';
-import { useMembers } from './shared/members.ts';
 import { Badge, Choice, type Column, Field, List } from './shared/parts.tsx';
 import { useParameters } from './shared/router.ts';
 import { onlyGiven } from './shared/session.ts';
@@ -66,21 +65,24 @@ function Results({ asked }: { asked: { status: string; trip_id: string } }): VNo
   const { found, keep } = useKept<KeptPages<Reservation>>();
   const pages = usePages<Reservation>(
     JSON.stringify(asked),
-    ({ client }, cursor) =>
+    ({ client, can }, cursor) =>
       client.reservations
-        .list({ ...onlyGiven({ ...asked, status: asked.status as Status | '' }), cursor })
+        .list({
+          ...onlyGiven({ ...asked, status: asked.status as Status | '' }),
+          ...(can('members', 'read') && { include: 'member' as const }),
+          cursor,
+        })
         .page(),
     undefined,
     found,
   );
   keep(pages.kept);
-  const members = useMembers((pages.data ?? []).map(({ member_id }) => member_id));
   const isFiltered = Object.values(asked).some(Boolean);
   return (
     <List
       caption="Reservations"
       pages={pages}
-      columns={columnsWith(members)}
+      columns={columns}
       keyOf={({ id }: Reservation) => id}
       empty={
         isFiltered ? (
@@ -103,31 +105,29 @@ function Results({ asked }: { asked: { status: string; trip_id: string } }): VNo
   );
 }
 
-function columnsWith(members: ReadonlyMap<string, Member>): Column<Reservation>[] {
-  return [
-    {
-      title: 'Name',
-      cell: ({ id, name }) => (
-        <a class="name" href={`#/reservations/${id}`}>
-          {name || 'Unnamed'}
-        </a>
-      ),
-    },
-    {
-      title: 'Table',
-      cell: ({ dining }) => dining && <TableTime at={dining.start_at} timeZone={dining.time_zone} />,
-    },
-    { title: 'Guests', cell: ({ dining }) => dining?.party_size, isNumber: true },
-    {
-      title: 'Member',
-      cell: ({ member_id: id }) => <MemberLink id={id} member={members.get(id)} />,
-    },
-    { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
-    {
-      title: 'CRM booking',
-      cell: ({ booking }) =>
-        booking && <a href={`#/records/bookings/${booking.id}`}>{booking.status ?? 'booking'}</a>,
-    },
-    { title: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
-  ];
-}
+const columns: Column<Reservation>[] = [
+  {
+    title: 'Name',
+    cell: ({ id, name }) => (
+      <a class="name" href={`#/reservations/${id}`}>
+        {name || 'Unnamed'}
+      </a>
+    ),
+  },
+  {
+    title: 'Table',
+    cell: ({ dining }) => dining && <TableTime at={dining.start_at} timeZone={dining.time_zone} />,
+  },
+  { title: 'Guests', cell: ({ dining }) => dining?.party_size, isNumber: true },
+  {
+    title: 'Member',
+    cell: ({ member_id: id, member }) => <MemberLink id={id} member={member ?? undefined} />,
+  },
+  { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
+  {
+    title: 'CRM booking',
+    cell: ({ booking }) =>
+      booking && <a href={`#/records/bookings/${booking.id}`}>{booking.status ?? 'booking'}</a>,
+  },
+  { title: 'Created', cell: ({ created_at }) => <Ago at={created_at} /> },
+];

@@ -10,6 +10,7 @@ import { Picks } from './picks.ts';
 import { ResultCard } from './result-card.tsx';
 import { type Result, readResults, withKnownIds, withMoments } from './results.ts';
 import { type Trip, TripForm, useTrip } from './trip-form.tsx';
+import { SelectionBar, useTripPicks } from './trip-picks.tsx';
 
 const { samples } = pageFacts;
 
@@ -41,6 +42,8 @@ export function HandOffPage(): VNode {
     opener.current?.focus();
   };
   const early = picks.all.filter(({ resultId }) => resultId === undefined);
+  const selection = useTripPicks(results ?? [], trip, picks);
+  const types = (['quote', 'booking'] as const).filter((type) => session.can(`${type}s`, 'write'));
   const latest = picks.all[0];
   return (
     <>
@@ -68,7 +71,7 @@ export function HandOffPage(): VNode {
       <TripForm trip={trip} />
       {passed === undefined ? <PassingNotice /> : <Faults passed={passed} />}
       {early.length > 0 && (
-        <section aria-label="Not finished">
+        <section aria-label="Hand-offs of several results, and those not finished">
           {early.map((pick) => (
             <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
           ))}
@@ -89,12 +92,18 @@ export function HandOffPage(): VNode {
                 trip={trip}
                 picks={picks}
                 latest={latest}
+                choice={{
+                  isSelected: selection.chosen.includes(result),
+                  findings: selection.findings?.ofResults.get(result.id) ?? [],
+                  select: (isSelected) => selection.select(result.id, isSelected),
+                }}
                 onChange={(changed: Partial<Result>) => change(result.id, changed)}
               />
             </li>
           ))}
         </ul>
       )}
+      <SelectionBar selection={selection} types={types} />
     </>
   );
 }

@@ -1,9 +1,10 @@
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../shared/load.ts';
+import { memberName, useMembers } from '../shared/members.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
 import { isTest, read, type Session, useSession } from '../shared/session.ts';
-import type { Confirmation, Pick, Picks } from './picks.ts';
+import type { Confirmation, ItemConfirmation, Pick, Picks } from './picks.ts';
 
 interface PanelProps {
   pick: Pick;
@@ -14,14 +15,9 @@ interface PanelProps {
 
 /** What became of a pick: on its way, done, or what went wrong and how to go on. */
 export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
-  const { state, problem, confirmation, resultId, name, type } = pick;
+  const { state, problem, confirmation, resultId, type } = pick;
   const { can } = useSession();
-  const title =
-    resultId === undefined ? (
-      <p class="quiet">
-        {name}, as {type}
-      </p>
-    ) : undefined;
+  const title = resultId === undefined && !pick.made && <Title pick={pick} />;
   if (state === 'failed' && problem) {
     return (
       <div class="pick">
@@ -55,17 +51,73 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   return (
     <div class={`pick ${lookOf(pick)}`} role={isLatest ? 'status' : undefined}>
       {title}
-      {confirmation ? (
-        <Confirmed pick={pick} confirmation={confirmation} picks={picks} />
-      ) : (
-        <p>Handing off as {type}…</p>
-      )}
+      <Outcome pick={pick} picks={picks} />
     </div>
   );
 }
 
+/** Results that stand in no list, or are several, are named. */
+function Title({ pick: { name, type, items } }: { pick: Pick }): VNode {
+  return (
+    <p class="quiet">
+      {name}, as {items ? `${type}s` : type}
+    </p>
+  );
+}
+
+function Outcome({ pick, picks }: { pick: Pick; picks: Picks }): VNode {
+  const { made, confirmation, type, items } = pick;
+  if (made) return <ConfirmedTrip pick={pick} made={made} />;
+  if (confirmation) return <Confirmed pick={pick} confirmation={confirmation} picks={picks} />;
+  return <p>Handing off as {items ? `${type}s` : type}…</p>;
+}
+
 function lookOf({ state, confirmation }: Pick): string {
   return confirmation && isOpen(confirmation.status) ? 'open' : state;
+}
+
+/** What became of each result of a trip. */
+function ConfirmedTrip({ pick, made }: { pick: Pick; made: readonly ItemConfirmation[] }): VNode {
+  const { can } = useSession();
+  const { type, items = [], tripId } = pick;
+  return (
+    <>
+      <ForWhom pick={pick} />
+      <ul>
+        {made.map(({ status, external_id: id }, i) => (
+          <li key={id}>
+            <bdi>{items[i]?.name}</bdi>:{' '}
+            <strong>
+              {type} {status.replaceAll('_', ' ')}
+            </strong>
+            {['created', 'existing', 'updated'].includes(status) && can(`${type}s`, 'read') && (
+              <>
+                {' '}
+                <a href={`#/records/${type}s/${id}`}>Show the {type}</a>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      {can(`${type}s`, 'read') && (
+        <p>
+          <a href={`#/trips/${tripId}`}>Show the trip</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+/** The member by name, where names can be read. */
+function ForWhom({ pick: { memberId, name, items } }: { pick: Pick }): VNode | null {
+  const member = useMembers([memberId]).get(memberId);
+  if (member === undefined) return null;
+  return (
+    <p>
+      {items ? `${name} for ` : 'For '}
+      <bdi>{memberName(member)}</bdi>
+    </p>
+  );
 }
 
 function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
@@ -85,6 +137,7 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
           ? can(`${pick.type}s`, 'read') && <a href="#/waiting">Show it under Waiting</a>
           : status === 'created' && <RecordLink type={pick.type} id={id} externalId={externalId} />}
       </p>
+      <ForWhom pick={pick} />
       <p class="hint">
         External ID <code>{externalId}</code>
       </p>

@@ -14,11 +14,25 @@ export interface Confirmation {
   approval?: { reason: string | null } | null;
 }
 
+/** What the service answered for an item of several. */
+export interface ItemConfirmation {
+  status: Confirmation['status'] | 'existing' | 'updated';
+  external_id: string;
+  /** The CRM's id; absent until the record exists. */
+  id?: string;
+}
+
 /** Whether there is a record, or there will be one. */
-export function isMade({ state, confirmation }: Pick): boolean {
+export function isMade({ state, confirmation, items }: Pick): boolean {
+  if (state !== 'done') return false;
   return (
-    state === 'done' && ['created', 'accepted', 'awaiting_approval'].includes(confirmation?.status ?? '')
+    items !== undefined || ['created', 'accepted', 'awaiting_approval'].includes(confirmation?.status ?? '')
   );
+}
+
+/** Whether the result was handed off with this pick, alone or with others. */
+export function isOf({ resultId, items }: Pick, id: string): boolean {
+  return resultId === id || (items?.some((item) => item.resultId === id) ?? false);
 }
 
 /** A result that somebody chose to hand off: one Idempotency-Key from the click to the final answer. */
@@ -29,11 +43,17 @@ export interface Pick {
   resultId: string | undefined;
   type: RecordType;
   name: string;
+  tripId: string;
+  memberId: string;
+  /** Results that are handed off together, all or none; undefined for one alone. */
+  items?: readonly { resultId: string; name: string }[];
   /** The request, byte for byte: a repeat must be the same. */
   body: string;
   state: 'sending' | 'failed' | 'done';
   problem: Problem | undefined;
   confirmation: Confirmation | undefined;
+  /** In the order of the items. */
+  made?: readonly ItemConfirmation[];
 }
 
 type Send = (path: string, options?: RequestOptions) => Promise<Answer>;
@@ -80,22 +100,35 @@ export class Picks {
     );
     if (open?.state === 'sending') return Promise.resolve();
     if (open?.body === body && !isFinal(open.problem)) return this.tryAgain(open);
+    return this.#begin({ resultId: result.id, type, name: result.name, tripId, memberId, body }, open);
+  }
+
+  /** Hands several results off, all or none. While that runs, or where it failed and nothing has changed, it is the same pick. */
+  handOffTrip(results: readonly Result[], type: RecordType, tripId: string, memberId: string): Promise<void> {
+    const body = tripBodyOf(results, type, tripId, memberId);
+    const open = this.#picks.find((pick) => pick.body === body && pick.state !== 'done');
+    if (open?.state === 'sending') return Promise.resolve();
+    if (open && !isFinal(open.problem)) return this.tryAgain(open);
+    const items = results.map(({ id, name }) => ({ resultId: id, name }));
+    const name = `${results.length} results`;
+    return this.#begin({ resultId: undefined, type, name, items, tripId, memberId, body }, open);
+  }
+
+  /** Another one in place of `before`, if that was refused for good. */
+  #begin(
+    begun: Omit<Pick, 'key' | 'consumerId' | 'state' | 'problem' | 'confirmation'>,
+    before: Pick | undefined,
+  ) {
     const pick: Pick = {
       key: makeUuid(),
       consumerId: this.#consumerId,
-      resultId: result.id,
-      type,
-      name: result.name,
-      body,
+      ...begun,
       state: 'sending',
       problem: undefined,
       confirmation: undefined,
     };
-    // One that was refused for good is over.
-    this.#picks = [pick, ...this.#picks.filter((one) => one !== open || !isFinal(one.problem))].slice(
-      0,
-      mostPicks,
-    );
+    const others = this.#picks.filter((one) => one !== before || !isFinal(one.problem));
+    this.#picks = [pick, ...others].slice(0, mostPicks);
     return this.#run(pick);
   }
 
@@ -129,9 +162,18 @@ export class Picks {
     try {
       if (this.#send === undefined) throw new Error('nobody is signed in');
       const { body, key: idempotencyKey } = pick;
-      const { text } = await this.#send('/api/v1/handoff', { method: 'POST', body, idempotencyKey, prefer });
-      const confirmation = { ...withoutId, ...(JSON.parse(text) as Confirmation) };
-      this.#change(pick, { state: 'done', confirmation });
+      const request = { method: 'POST' as const, body, idempotencyKey };
+      if (pick.items === undefined) {
+        const { text } = await this.#send('/api/v1/handoff', { ...request, prefer });
+        const confirmation = { ...withoutId, ...(JSON.parse(text) as Confirmation) };
+        this.#change(pick, { state: 'done', confirmation });
+      } else {
+        const { text } = await this.#send('/api/v1/handoffs', request);
+        this.#change(pick, {
+          state: 'done',
+          made: (JSON.parse(text) as { items: ItemConfirmation[] }).items,
+        });
+      }
     } catch (error) {
       this.#change(pick, { state: 'failed', problem: problemFrom(error) });
     }
@@ -165,6 +207,21 @@ const interrupted: Problem = {
 /** Refused for good: the same request would be refused again. Credentials and limits can change. */
 function isFinal(problem: Problem | undefined): boolean {
   return problem !== undefined && [400, 404, 412, 413, 415, 422].includes(problem.status);
+}
+
+/** With the details of each as they were loaded, digit for digit. */
+export function tripBodyOf(
+  results: readonly Result[],
+  type: RecordType,
+  tripId: string,
+  memberId: string,
+): string {
+  const items = results.map(({ name, source, details, validUntil }) => {
+    const head = JSON.stringify({ type, valid_until: validUntil, result: { name, source } });
+    return `${head.slice(0, -2)},"details":${details}}}`;
+  });
+  const head = JSON.stringify({ trip_id: tripId, member_id: memberId });
+  return `${head.slice(0, -1)},"items":[${items.join()}]}`;
 }
 
 function bodyOf(

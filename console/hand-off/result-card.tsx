@@ -1,15 +1,18 @@
 import type { VNode } from 'preact';
 import { useId, useMemo, useState } from 'preact/hooks';
+import { dayOf } from '../shared/at-a-glance.tsx';
 import { Dialog } from '../shared/dialog.tsx';
+import { glance } from '../shared/guess.ts';
 import { parseDigits } from '../shared/json-text.ts';
+import { Amount } from '../shared/money.tsx';
 import { Field, FoldedJson, single } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { inWords, relative, useNow } from '../shared/time.tsx';
-import { glance, isRealDay } from './guess.ts';
 import { PickPanel } from './pick-panel.tsx';
-import { isMade, type Pick, type Picks, type RecordType } from './picks.ts';
+import { isMade, isOf, type Pick, type Picks, type RecordType } from './picks.ts';
 import type { Result } from './results.ts';
 import type { Trip } from './trip-form.tsx';
+import type { Finding } from './trip-picks.tsx';
 
 interface CardProps {
   result: Result;
@@ -17,14 +20,22 @@ interface CardProps {
   picks: Picks;
   /** The pick that was made last on the whole page. */
   latest: Pick | undefined;
+  choice: Choice;
   onChange: (changed: Partial<Result>) => void;
 }
 
+/** Whether the result is among those that are handed off together, and what a check has found of it. */
+export interface Choice {
+  isSelected: boolean;
+  findings: readonly Finding[];
+  select: (isSelected: boolean) => void;
+}
+
 /** A search result: what it is, what to know before the click, and what became of it. */
-export function ResultCard({ result, trip, picks, latest, onChange }: CardProps): VNode {
+export function ResultCard({ result, trip, picks, latest, choice, onChange }: CardProps): VNode {
   const { can } = useSession();
   const heading = useId();
-  const own = picks.all.filter(({ resultId }) => resultId === result.id);
+  const own = picks.all.filter((pick) => isOf(pick, result.id));
   const types = (['quote', 'booking'] as const).filter((type) => can(`${type}s`, 'write'));
   const now = useNow(10_000);
   const hasEnded = result.validUntil !== undefined && Date.parse(result.validUntil) <= now;
@@ -36,7 +47,20 @@ export function ResultCard({ result, trip, picks, latest, onChange }: CardProps)
   const isEarly = trip.isReading && trip.memberId === '';
   return (
     <article aria-labelledby={heading}>
+      {!hasEnded && (
+        <label class="select">
+          <input
+            type="checkbox"
+            aria-label={`Select ${result.name}`}
+            checked={choice.isSelected}
+            onChange={(event) => choice.select(event.currentTarget.checked)}
+          />
+        </label>
+      )}
       <Facts result={result} heading={heading} now={now} />
+      {choice.findings.map(({ isProblem, text }) => (
+        <p class={isProblem ? 'notice bad' : 'notice'}>{text}</p>
+      ))}
       {result.isGuessed && <Guesses result={result} onChange={onChange} />}
       <FoldedJson summary="Details" text={result.details} label="Details" />
       {!hasEnded && (
@@ -49,9 +73,11 @@ export function ResultCard({ result, trip, picks, latest, onChange }: CardProps)
           onHandOff={handOff}
         />
       )}
-      {own.map((pick) => (
-        <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
-      ))}
+      {own
+        .filter(({ items }) => items === undefined)
+        .map((pick) => (
+          <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
+        ))}
     </article>
   );
 }
@@ -166,9 +192,17 @@ function Facts({ result, heading, now }: FactsProps): VNode {
           <span class="supplier">{result.source}</span>
           {when && ` · ${dayOf(when)}`}
         </p>
-        {price && <p class="price">{price}</p>}
+        {price && (
+          <p class="price">
+            <Amount money={price} />
+          </p>
+        )}
       </div>
-      {previousPrice && <p class="notice">The price has changed: it was {previousPrice}.</p>}
+      {previousPrice && (
+        <p class="notice">
+          The price has changed: it was <Amount money={previousPrice} />.
+        </p>
+      )}
       {expiresAt !== undefined && (
         <Expiry at={expiresAt} now={now} isSure={result.validUntil !== undefined} />
       )}
@@ -201,21 +235,6 @@ function Expiry({ at, now, isSure }: ExpiryProps): VNode {
       The offer ends {relative(at, now)}.
     </p>
   );
-}
-
-/** The day and the time of day as the supplier wrote them: they are those of the place. */
-function dayOf(moment: string): string {
-  if (!isRealDay(moment)) return moment;
-  const day = new Date(`${moment.slice(0, 10)}T12:00:00Z`);
-  const time = /T(\d\d:\d\d)/.exec(moment)?.[1];
-  const text = day.toLocaleDateString('en-GB', {
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
-    year: 'numeric',
-    timeZone: 'UTC',
-  });
-  return time === undefined ? text : `${text}, ${time}`;
 }
 
 function Guesses({ result, onChange }: GuessesProps): VNode {

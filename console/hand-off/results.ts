@@ -1,5 +1,5 @@
+import { atMost255, guessName, guessSupplier, isMoment, offerEnd } from '../shared/guess.ts';
 import { depthOf, fieldOf, isObject, parseDigits, partsOf } from '../shared/json-text.ts';
-import { atMost255, guessName, guessSupplier, isMoment, offerEnd } from './guess.ts';
 
 /** A search result that can be handed off. */
 export interface Result {

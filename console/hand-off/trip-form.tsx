@@ -7,6 +7,7 @@ import { remember, sortedName } from '../shared/members.ts';
 import { recall } from '../shared/memory.ts';
 import { pageFacts } from '../shared/page-facts.ts';
 import { Field, ProblemAlert } from '../shared/parts.tsx';
+import { useParameters } from '../shared/router.ts';
 import { type Session, useSession } from '../shared/session.ts';
 import { isUuid } from '../shared/uuid.ts';
 
@@ -38,8 +39,9 @@ interface Kept {
 export function useTrip(): Trip {
   const session = useSession();
   const kept = recall<Kept>(session.memory, 'trip', () => ({ tripId: makeUuid(), chosenId: undefined }));
-  const [tripId, setTripId] = useState(kept.tripId);
-  const [chosenId, setMemberId] = useState(kept.chosenId);
+  const [given] = useParameters(['trip_id', 'member_id']);
+  const [tripId, setTripId] = useState(given.trip_id || kept.tripId);
+  const [chosenId, setMemberId] = useState(given.member_id || kept.chosenId);
   const [isTried, setTried] = useState(false);
   const canRead = session.can('members', 'read');
   const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));

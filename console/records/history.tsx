@@ -43,13 +43,26 @@ export function History({ path, what }: HistoryProps): VNode | null {
 }
 
 function Entries({ entries, what }: { entries: readonly HistoryEntry[]; what: string }): VNode {
-  const [count, show] = useState(shownAtFirst);
   if (entries.length === 0) return <p class="quiet">No history of this {what} yet.</p>;
+  return <Timeline entries={entries.map((entry) => ({ entry, what }))} />;
+}
+
+interface TimelineEntry {
+  entry: HistoryEntry;
+  /** What it is about, in a sentence: `quote`. */
+  what: string;
+  /** Which one, where the page is about several. */
+  of?: { name: string; address: string };
+}
+
+/** Entries in sentences, in the order in which they are given. */
+export function Timeline({ entries }: { entries: readonly TimelineEntry[] }): VNode {
+  const [count, show] = useState(shownAtFirst);
   return (
     <>
       <ol class="timeline">
-        {entries.slice(0, count).map((entry) => (
-          <Entry entry={entry} what={what} />
+        {entries.slice(0, count).map((one) => (
+          <Entry {...one} />
         ))}
       </ol>
       {entries.length > count && (
@@ -61,10 +74,15 @@ function Entries({ entries, what }: { entries: readonly HistoryEntry[]; what: st
   );
 }
 
-function Entry({ entry, what }: { entry: HistoryEntry; what: string }): VNode {
+function Entry({ entry, what, of }: TimelineEntry): VNode {
   const { at, kind, changes } = entry;
   return (
     <li class={toneOf(kind)}>
+      {of && (
+        <p class="quiet">
+          <a href={of.address}>{of.name}</a>
+        </p>
+      )}
       <p>{sentenceOf(entry, what)}</p>
       {kind === 'updated' &&
         changes &&

@@ -1,11 +1,14 @@
 import type { Booking, Member, Quote } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { GlanceLine } from '../shared/at-a-glance.tsx';
+import { glance } from '../shared/guess.ts';
 import { useKept } from '../shared/kept.ts';
 import { type KeptPages, usePages } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { MemberPicker } from '../shared/member-picker.tsx';
-import { memberName, remember, useMembers } from '../shared/members.ts';
+import { memberName, remember } from '../shared/members.ts';
+import { Amount } from '../shared/money.tsx';
 import { Badge, type Column, Field, Id, List } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
 import { useSession } from '../shared/session.ts';
@@ -13,7 +16,7 @@ import { Ago } from '../shared/time.tsx';
 import { keepAddress, titles } from './collections.ts';
 import { type Collection, type Given, searchFor } from './search.ts';
 
-type RecordRow = Quote | Booking;
+type RecordRow = (Quote | Booking) & { member?: Pick<Member, 'id' | 'first_name' | 'last_name'> | null };
 
 const names = ['search', 'trip_id', 'member_id', 'status'] as const;
 type Filters = Record<(typeof names)[number], string>;
@@ -103,19 +106,26 @@ function useFound<Row>(collection: Collection, { search, ...filters }: Filters) 
 
 function Records({ collection, asked }: ResultsProps): VNode {
   const pages = useFound<RecordRow>(collection, asked);
-  const members = useMembers((pages.data ?? []).map(({ member_id }) => member_id));
   const columns: Column<RecordRow>[] = [
     {
       title: 'Name',
-      cell: ({ id, name }) => (
-        <a class="name" href={`#/records/${collection}/${id}`}>
-          {name || 'Unnamed'}
-        </a>
+      cell: (row) => (
+        <>
+          <a class="name" href={`#/records/${collection}/${row.id}`}>
+            {row.name || 'Unnamed'}
+          </a>
+          <GlanceLine facts={{ ...glance(row), price: undefined }} />
+        </>
       ),
     },
     {
       title: 'Member',
-      cell: ({ member_id: id }) => <MemberLink id={id} member={members.get(id ?? '')} />,
+      cell: ({ member_id: id, member }) => <MemberLink id={id} member={member ?? undefined} />,
+    },
+    {
+      title: 'Amount',
+      isNumber: true,
+      cell: (row) => <AmountOf row={row} />,
     },
     { title: 'Supplier', cell: ({ source }) => source },
     { title: 'Status', cell: ({ status }) => <Badge>{status ?? ''}</Badge> },
@@ -123,7 +133,7 @@ function Records({ collection, asked }: ResultsProps): VNode {
       title: 'Trip',
       cell: ({ trip_id: trip }) =>
         trip && (
-          <a class="quiet-link" href={`#/records/${collection}?trip_id=${trip}`} title="All of this trip">
+          <a class="quiet-link" href={`#/trips/${trip}`} title="Show the trip">
             <Id>{trip}</Id>
           </a>
         ),
@@ -139,6 +149,11 @@ function Records({ collection, asked }: ResultsProps): VNode {
       empty={isFiltered(asked) ? <NoMatch collection={collection} /> : <NoneYet collection={collection} />}
     />
   );
+}
+
+function AmountOf({ row }: { row: RecordRow }): VNode | null {
+  const { price } = glance(row);
+  return price ? <Amount money={price} /> : null;
 }
 
 function Members({ asked }: ResultsProps): VNode {

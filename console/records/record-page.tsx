@@ -1,11 +1,14 @@
+import type { Member } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import type { Problem } from '../shared/api.ts';
-import { type Field, fieldOf, fieldsOf } from '../shared/json-text.ts';
+import { GlanceLine } from '../shared/at-a-glance.tsx';
+import { glance } from '../shared/guess.ts';
+import { type Field, fieldOf, fieldsOf, parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
-import { memberName, useMembers } from '../shared/members.ts';
+import { memberName } from '../shared/members.ts';
 import { Badge, Freshness, ProblemAlert, Skeleton, TryAgain } from '../shared/parts.tsx';
-import { useSession } from '../shared/session.ts';
+import { type Session, useSession, withQuery } from '../shared/session.ts';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
 import { CopyableId, Details, Value } from '../shared/value.tsx';
 import { labelOf } from '../shared/words.ts';
@@ -23,8 +26,7 @@ interface RecordProps {
 export function RecordPage({ collection, id }: RecordProps): VNode {
   const session = useSession();
   const path = `/v1/${collection}/${encodeURIComponent(id)}`;
-  // Text: every digit counts.
-  const loaded = useLoad(path, async ({ send }) => (await send(path)).text);
+  const loaded = useLoad(path, (asked) => readRecord(asked, collection, path));
   const { data, problem, reload } = loaded;
   const heading = useHeading();
   const name = data === undefined ? undefined : nameOf(collection, data);
@@ -40,6 +42,7 @@ export function RecordPage({ collection, id }: RecordProps): VNode {
         </h1>
         <Badge>{textOf(data, 'status')}</Badge>
       </div>
+      <Glance collection={collection} json={data} />
       <Freshness of={loaded} />
       {problem && (
         <ProblemAlert problem={problem}>
@@ -55,6 +58,18 @@ export function RecordPage({ collection, id }: RecordProps): VNode {
       </div>
     </>
   );
+}
+
+/** As text: every digit counts. */
+async function readRecord({ can, send }: Session, collection: Collection, path: string): Promise<string> {
+  const include = collection !== 'members' && can('members', 'read') ? 'member' : '';
+  return (await send(withQuery(path, { include }))).text;
+}
+
+/** Kind, date and price. */
+function Glance({ collection, json }: { collection: Collection; json: string | undefined }): VNode | null {
+  if (json === undefined || collection === 'members') return null;
+  return <GlanceLine facts={glance(parseDigits(json))} />;
 }
 
 interface WayOnProps {
@@ -74,14 +89,13 @@ function WayOn({ collection, problem, reload }: WayOnProps): VNode {
 }
 
 interface OverviewProps {
-  collection: Collection;
   fields: readonly Field[];
 }
 
 function Facts({ collection, id, fields }: RecordProps & OverviewProps): VNode {
   return (
     <>
-      <Overview collection={collection} fields={fields} />
+      <Overview fields={fields} />
       {collection === 'members' && <RecordsOf memberId={id} />}
       {fields.filter(isStructured).map(({ name, text }) => (
         <Details key={name} json={text} title={labelOf(name)} />
@@ -108,14 +122,19 @@ function textOf(json: string | undefined, name: string): string {
 
 /** Shown in a panel of its own. */
 function isStructured({ name, text }: Field): boolean {
-  return name !== 'created_by' && /^\{|^\[\s*[{[]/.test(text);
+  return !['created_by', 'member'].includes(name) && /^\{|^\[\s*[{[]/.test(text);
 }
 
 /** What stands in the heading needs no line. */
 const inHeading = ['name', 'first_name', 'last_name', 'status'];
 
-function Overview({ collection, fields }: OverviewProps): VNode {
-  const shown = fields.filter((field) => !inHeading.includes(field.name) && !isStructured(field));
+type Whose = Pick<Member, 'first_name' | 'last_name' | 'email'>;
+
+function Overview({ fields }: OverviewProps): VNode {
+  const shown = fields.filter(
+    (field) => ![...inHeading, 'member'].includes(field.name) && !isStructured(field),
+  );
+  const member = fields.find(({ name, text }) => name === 'member' && text !== 'null');
   // Ids are for programs: they come last.
   const ordered = [...shown.filter(({ name }) => !isId(name)), ...shown.filter(({ name }) => isId(name))];
   return (
@@ -125,7 +144,7 @@ function Overview({ collection, fields }: OverviewProps): VNode {
           <>
             <dt>{labelOf(field.name)}</dt>
             <dd>
-              <FieldValue collection={collection} {...field} />
+              <FieldValue member={member && (JSON.parse(member.text) as Whose)} {...field} />
             </dd>
           </>
         ))}
@@ -138,22 +157,20 @@ function isId(name: string): boolean {
   return name === 'id' || name === 'trip_id';
 }
 
-function FieldValue({ collection, name, text }: Field & Pick<RecordProps, 'collection'>): VNode {
+function FieldValue({ member, name, text }: Field & { member: Whose | undefined }): VNode {
   const value = text.startsWith('"') ? (JSON.parse(text) as string) : '';
-  if (name === 'member_id' && value) return <MemberOf id={value} />;
+  if (name === 'member_id' && value) return <MemberOf id={value} member={member} />;
   if (name === 'trip_id' && value)
     return (
       <>
-        <CopyableId id={value} what="the trip's ID" />{' '}
-        <a href={`#/records/${collection}?trip_id=${value}`}>{titles[collection]} of this trip</a>
+        <CopyableId id={value} what="the trip's ID" /> <a href={`#/trips/${value}`}>Show the trip</a>
       </>
     );
   if (name === 'created_by' && text.startsWith('{')) return <MakerName maker={JSON.parse(text) as Maker} />;
   return <Value json={text} label={labelOf(name)} />;
 }
 
-function MemberOf({ id }: { id: string }): VNode {
-  const member = useMembers([id]).get(id);
+function MemberOf({ id, member }: { id: string; member: Whose | undefined }): VNode {
   return (
     <>
       <MemberLink id={id} member={member} />

@@ -96,9 +96,7 @@ function Overview({ reservation }: { reservation: Reservation }): VNode {
         <dt>Trip</dt>
         <dd>
           {trip_id && <CopyableId id={trip_id} what="the trip's ID" />}{' '}
-          {can('bookings', 'read') && trip_id && (
-            <a href={`#/records/bookings?trip_id=${trip_id}`}>Bookings of this trip</a>
-          )}
+          {can('bookings', 'read') && trip_id && <a href={`#/trips/${trip_id}`}>Show the trip</a>}
         </dd>
         <dt>ID</dt>
         <dd>

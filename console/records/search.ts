@@ -1,7 +1,8 @@
 import type { Page } from '@handoff-gateway/client';
 import { Failure } from '../shared/api.ts';
+import { parseDigits } from '../shared/json-text.ts';
 import type { ReadPage } from '../shared/load.ts';
-import { read, type Session, withQuery } from '../shared/session.ts';
+import { type Session, withQuery } from '../shared/session.ts';
 import { isUuid } from '../shared/uuid.ts';
 
 export type Collection = 'quotes' | 'bookings' | 'members';
@@ -26,18 +27,19 @@ export function searchFor<Row>(
   chosen: { current: Given },
 ): ReadPage<Row> {
   return async (session, cursor) => {
-    const list = (given: Given) =>
-      read<Page<Row>>(
-        session,
-        withQuery(`/v1/${collection}`, { ...filters, ...given, ...(cursor && { cursor }) }),
-      );
+    const include = collection !== 'members' && session.can('members', 'read') && { include: 'member' };
+    const list = async (given: Given) => {
+      const query = { ...filters, ...given, ...include, ...(cursor && { cursor }) };
+      // Digits of amounts count.
+      return parseDigits((await session.send(withQuery(`/v1/${collection}`, query))).text) as Page<Row>;
+    };
     if (cursor !== undefined) return list(chosen.current);
     let found: Page<Row> = nothing;
     let taken: Given = {};
     for (const meaning of meanings(collection, text)) {
       taken = meaning;
       const id = meaning['id'];
-      found = id === undefined ? await list(meaning) : await one<Row>(session, collection, id);
+      found = id === undefined ? await list(meaning) : await one<Row>(session, collection, id, include || {});
       if (found.data.length > 0) break;
     }
     // Not before: until now the pages that are shown can be followed by more.
@@ -48,9 +50,14 @@ export function searchFor<Row>(
 
 const nothing = { data: [], next_cursor: null, has_more: false };
 
-async function one<Row>(session: Session, collection: Collection, id: string): Promise<Page<Row>> {
-  const data = await read<Row>(session, `/v1/${collection}/${id}`).then(
-    (row) => [row],
+async function one<Row>(
+  session: Session,
+  collection: Collection,
+  id: string,
+  include: Given,
+): Promise<Page<Row>> {
+  const data = await session.send(withQuery(`/v1/${collection}/${id}`, include)).then(
+    ({ text }) => [parseDigits(text) as Row],
     (error: unknown) => {
       if (error instanceof Failure && error.problem.status === 404) return [];
       throw error;

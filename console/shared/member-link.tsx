@@ -1,13 +1,12 @@
-import type { Member } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { memberName } from './members.ts';
+import { memberName, type Named } from './members.ts';
 import { Id } from './parts.tsx';
 import { useSession } from './session.ts';
 
 interface LinkProps {
   id: string | null | undefined;
   /** Undefined where it is not read. */
-  member: Member | undefined;
+  member: Named | undefined;
 }
 
 /** A member by name, with the way to its page; by id where the name is not known. */

@@ -4,7 +4,7 @@ import { recall } from './memory.ts';
 import { read, type Session, useSession } from './session.ts';
 import { isUuid } from './uuid.ts';
 
-type Named = Pick<Member, 'first_name' | 'last_name'>;
+export type Named = Pick<Member, 'first_name' | 'last_name'>;
 
 /** `Okafor, Amara`, as in a list that is sorted by family name. */
 export function sortedName({ first_name, last_name }: Named): string {

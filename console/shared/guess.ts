@@ -1,4 +1,4 @@
-import { isObject } from '../shared/json-text.ts';
+import { isObject } from './json-text.ts';
 
 /*
  * What a result of any supplier shows a person at a glance. Suppliers agree on no names, so these look for the usual
@@ -82,12 +82,17 @@ export function guessSupplier(value: unknown): string {
   return shortText(name, 'unknown');
 }
 
+/** Its digits are as they were sent; undefined currency where the result names none. */
+export interface Money {
+  amount: string;
+  currency: string | undefined;
+}
+
 /** What a person wants to know before the click. */
 export interface AtAGlance {
-  /** Amount as sent, and its currency. */
-  price: string | undefined;
+  price: Money | undefined;
   /** What it cost before, where the result says that the price has changed. */
-  previousPrice: string | undefined;
+  previousPrice: Money | undefined;
   /** Milliseconds since 1970. */
   expiresAt: number | undefined;
   /** The day, or the moment, as sent. */
@@ -95,7 +100,18 @@ export interface AtAGlance {
   kind: string | undefined;
 }
 
-export function glance(details: unknown): AtAGlance {
+/** Rows are laid out again and again. */
+const known = new WeakMap<object, AtAGlance>();
+
+/** Of details, or of a record with its details. */
+export function glance(value: unknown): AtAGlance {
+  if (!isObject(value)) return look(value);
+  const facts = known.get(value) ?? look(value);
+  known.set(value, facts);
+  return facts;
+}
+
+function look(details: unknown): AtAGlance {
   const fields = fieldsIn(details);
   const expiry = firstOf(
     fields,
@@ -147,14 +163,14 @@ const currentPrices = [
 const previousPrices = [/^(previous|old|former|earlier|original)_?(price|total|amount|total_?amount)$/i];
 
 /** An amount with the currency beside it, above it or anywhere. That of a line, such as a tax or a night, is no price of all. */
-function priceIn(fields: Found[], names: RegExp[]): string | undefined {
+function priceIn(fields: Found[], names: RegExp[]): Money | undefined {
   const ofAll = fields.filter(({ isOfLine }) => !isOfLine);
   const found = firstOf(ofAll, names, (value) => isAmount(value) || amountIn(value) !== undefined);
   if (found === undefined) return undefined;
   const amount = amountIn(found.value) ?? String(found.value);
   const near = [found.value, found.parent].flatMap((part) => (isObject(part) ? [currencyIn(part)] : []));
   const currency = near.find(Boolean) ?? fields.map(({ parent }) => currencyIn(parent)).find(Boolean);
-  return currency === undefined ? amount : `${amount} ${currency}`;
+  return { amount, currency };
 }
 
 /** Of `{amount: "612.40", currency: "EUR"}`. */

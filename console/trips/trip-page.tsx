@@ -1,0 +1,273 @@
+import type { HistoryEntry, Trip } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { Timeline } from '../records/history.tsx';
+import { GlanceLine } from '../shared/at-a-glance.tsx';
+import { type AtAGlance, glance } from '../shared/guess.ts';
+import { useHandoffFacts } from '../shared/handoff-facts.ts';
+import { parseDigits } from '../shared/json-text.ts';
+import { useLoad } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { Amount, sums } from '../shared/money.tsx';
+import { Badge, type Column, Freshness, ProblemAlert, Skeleton, Table, TryAgain } from '../shared/parts.tsx';
+import { type Session, useSession } from '../shared/session.ts';
+import { Ago } from '../shared/time.tsx';
+import { useDocumentTitle, useHeading } from '../shared/title.ts';
+import { CopyableId } from '../shared/value.tsx';
+
+/** A quote, booking, reservation or hand-off of the trip, as one row. */
+interface Item {
+  what: 'Quote' | 'Booking' | 'Reservation' | 'Hand-off';
+  id: string;
+  name: string;
+  source: string;
+  status: string;
+  address: string;
+  /** Path of the record in the API. */
+  path: string;
+  facts: AtAGlance;
+  /** RFC 3339. */
+  createdAt: string | null;
+}
+
+/** A trip: whose it is, what belongs to it and what it costs, what waits, and what happened. */
+export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
+  const path = `/v1/trips/${encodeURIComponent(id)}`;
+  // Text: every digit of an amount counts.
+  const loaded = useLoad(path, async ({ send }) => parseDigits((await send(path)).text) as Trip);
+  const { data, problem, reload } = loaded;
+  const heading = useHeading();
+  const title = data && titleOf(data);
+  useDocumentTitle(title);
+  return (
+    <>
+      <nav class="crumbs" aria-label="Breadcrumb">
+        <a href="#/records/quotes">Records</a>
+      </nav>
+      <div class="title">
+        <h1 ref={heading} tabindex={-1}>
+          {title ?? 'Trip'}
+        </h1>
+      </div>
+      <Freshness of={loaded} />
+      {problem && (
+        <ProblemAlert problem={problem}>
+          {problem.status === 404 ? (
+            <p>Nothing has been handed off for this trip yet, or nothing that you may see.</p>
+          ) : (
+            <TryAgain act={reload} />
+          )}
+        </ProblemAlert>
+      )}
+      {loaded.isLoading && data === undefined && <Skeleton />}
+      {data && <Shown trip={data} />}
+    </>
+  );
+}
+
+function titleOf({ members }: Trip): string {
+  const names = members.map(({ first_name, last_name }) => [first_name, last_name].filter(Boolean).join(' '));
+  return names.some(Boolean) ? `Trip of ${names.filter(Boolean).join(', ')}` : 'Trip';
+}
+
+function Shown({ trip }: { trip: Trip }): VNode {
+  const { can } = useSession();
+  const factsOf = useHandoffFacts(trip.handoffs);
+  const items = itemsOf(trip, factsOf);
+  const made = items.filter(({ what }) => what !== 'Hand-off');
+  const waiting = items.filter(({ what }) => what === 'Hand-off');
+  return (
+    <div class="beside">
+      <div class="stack">
+        <section class="panel" aria-label="Overview">
+          <dl class="fields">
+            {trip.members.length > 0 && (
+              <>
+                <dt>{trip.members.length === 1 ? 'Member' : 'Members'}</dt>
+                <dd>
+                  {trip.members.map((member) => (
+                    <>
+                      <MemberLink id={member.id} member={member} />{' '}
+                    </>
+                  ))}
+                </dd>
+              </>
+            )}
+            <Sum title="Quotes" items={made.filter(({ what }) => what === 'Quote')} />
+            <Sum title="Bookings" items={made.filter(({ what }) => what === 'Booking')} />
+            <dt>Trip ID</dt>
+            <dd>
+              <CopyableId id={trip.trip_id} what="the trip's ID" />
+            </dd>
+          </dl>
+          {(can('quotes', 'write') || can('bookings', 'write')) && (
+            <p class="buttons">
+              <a class="button" href={`#/hand-off?trip_id=${trip.trip_id}${memberOf(trip)}`}>
+                Add to this trip
+              </a>
+            </p>
+          )}
+        </section>
+        {made.length > 0 && <Table caption="Items of the trip" columns={columns} rows={made} keyOf={keyOf} />}
+        {waiting.length > 0 && (
+          <>
+            <h2>Waiting or failed</h2>
+            <Table caption="Waiting or failed hand-offs" columns={columns} rows={waiting} keyOf={keyOf} />
+          </>
+        )}
+        {trip.truncated && (
+          <p class="notice">
+            This trip has more than is shown here.{' '}
+            <a href={`#/records/quotes?trip_id=${trip.trip_id}`}>Quotes</a> and{' '}
+            <a href={`#/records/bookings?trip_id=${trip.trip_id}`}>bookings</a> list all of it.
+          </p>
+        )}
+      </div>
+      <TripHistory items={items} />
+    </div>
+  );
+}
+
+/** A new item is for whom the others are. */
+function memberOf({ members, quotes, bookings }: Trip): string {
+  const ids = new Set([
+    ...members.map(({ id }) => id),
+    ...[...quotes, ...bookings].map((one) => one.member_id),
+  ]);
+  const [only] = ids;
+  return ids.size === 1 && only ? `&member_id=${only}` : '';
+}
+
+function itemsOf(
+  { quotes, bookings, reservations, handoffs }: Trip,
+  factsOf: ReturnType<typeof useHandoffFacts>,
+): Item[] {
+  const records = [
+    ...quotes.map((one) => recordItem('Quote', 'quotes', one)),
+    ...bookings.map((one) => recordItem('Booking', 'bookings', one)),
+    ...(reservations as unknown as Listed[]).map((one) => recordItem('Reservation', 'reservations', one)),
+  ];
+  const waiting = handoffs.map((handoff): Item => {
+    const { external_id: id, type, status, request, accepted_at } = handoff;
+    return {
+      what: 'Hand-off',
+      id,
+      name: request?.result.name ?? (type === 'quote' ? 'Quote' : 'Booking'),
+      source: request?.result.source ?? '',
+      status: status === 'accepted' ? 'waiting' : status,
+      address: '#/waiting',
+      path: `/v1/handoffs/${id}`,
+      facts: factsOf(handoff) ?? glance(null),
+      createdAt: accepted_at,
+    };
+  });
+  return [...records, ...waiting];
+}
+
+type Listed = {
+  id: string;
+  name?: string | null;
+  source?: string | null;
+  status?: string | null;
+  created_at?: string | null;
+};
+
+function recordItem(what: Item['what'], collection: string, record: Listed): Item {
+  const { id, name, source, status, created_at } = record;
+  const address = collection === 'reservations' ? `#/reservations/${id}` : `#/records/${collection}/${id}`;
+  return {
+    ...{ what, id, address },
+    name: name || 'Unnamed',
+    source: source ?? '',
+    status: status ?? '',
+    path: `/v1/${collection}/${id}`,
+    facts: glance(record),
+    createdAt: created_at ?? null,
+  };
+}
+
+const keyOf = ({ what, id }: Item) => `${what} ${id}`;
+
+const columns: Column<Item>[] = [
+  {
+    title: 'Name',
+    cell: ({ name, address, facts }) => (
+      <>
+        <a class="name" href={address}>
+          {name}
+        </a>
+        <GlanceLine facts={{ ...facts, price: undefined }} />
+      </>
+    ),
+  },
+  { title: 'Type', cell: ({ what }) => what },
+  { title: 'Supplier', cell: ({ source }) => source },
+  { title: 'Amount', isNumber: true, cell: ({ facts: { price } }) => price && <Amount money={price} /> },
+  { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
+  { title: 'Created', cell: ({ createdAt }) => <Ago at={createdAt} /> },
+];
+
+/** Cancelled and rejected ones cost nothing. */
+const free = ['cancelled', 'rejected', 'declined', 'failed'];
+
+/** What the items cost by currency; nothing where no amount is known. */
+function Sum({ title, items }: { title: string; items: readonly Item[] }): VNode | null {
+  const amounts = items
+    .filter(({ status }) => !free.includes(status))
+    .flatMap(({ facts: { price } }) => (price ? [price] : []));
+  const totals = sums(amounts);
+  if (totals.length === 0) return null;
+  return (
+    <>
+      <dt>{title}</dt>
+      <dd>
+        {totals.map((money, i) => (
+          <>
+            {i > 0 && ' + '}
+            <Amount money={money} />
+          </>
+        ))}
+        {amounts.length < items.length && <span class="quiet"> (not all have an amount)</span>}
+      </dd>
+    </>
+  );
+}
+
+/** Each is a request of its own, which the service answers from its database. */
+const mostHistories = 30;
+
+/** What happened to all items of the trip, the newest first. */
+function TripHistory({ items }: { items: readonly Item[] }): VNode | null {
+  const shown = items.slice(0, mostHistories);
+  const name = `histories ${shown.map(keyOf).join()}`;
+  const { data, problem, reload } = useLoad(name, (session) => readHistories(session, shown));
+  if (data?.length === 0) return null;
+  return (
+    <section class="panel history" aria-label="History">
+      <h2>History</h2>
+      {problem && (
+        <ProblemAlert problem={problem}>
+          <TryAgain act={reload} what="Load the history again" />
+        </ProblemAlert>
+      )}
+      {data === undefined && problem === undefined && <p class="quiet">Loading the history…</p>}
+      {data && <Timeline entries={data} />}
+      {items.length > mostHistories && (
+        <p class="hint">Only the newest {mostHistories} items are in this history.</p>
+      )}
+    </section>
+  );
+}
+
+async function readHistories({ send }: Session, items: readonly Item[]) {
+  const read = async ({ path, name, what, address }: Item) => {
+    // Where there is no history of one, that of the others is shown.
+    const text = await send(`${path}/history`).then(
+      (answer) => answer.text,
+      () => '{"data":[]}',
+    );
+    const { data } = parseDigits(text) as { data: HistoryEntry[] };
+    return data.map((entry) => ({ entry, what: what.toLowerCase(), of: { name, address } }));
+  };
+  const all = await Promise.all(items.map(read));
+  return all.flat().sort((a, b) => Date.parse(b.entry.at) - Date.parse(a.entry.at));
+}

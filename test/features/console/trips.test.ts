@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Request } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { openSignedIn, textOf } from './pages.ts';
+
+const program = findChromium();
+
+const offer = (name: string, amount: string, more: object = {}) => ({
+  name,
+  source: 'Example Stays',
+  details: { hotel: name, checkIn: '2030-05-04', totalPrice: { amount, currency: 'EUR' } },
+  ...more,
+});
+
+describe('trips in a browser', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  before(async () => {
+    gateway = await startGateway();
+    browser = await startBrowser(program as string);
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  async function openWith(results: readonly object[], hash = '') {
+    const opened = await openSignedIn(browser, gateway, gateway.console, hash);
+    const { page } = opened;
+    const sent: Request[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/api/v1/handoffs')) sent.push(request);
+    });
+    await page.getByRole('button', { name: 'Load results…' }).click();
+    await page.getByLabel('Paste JSON').fill(JSON.stringify(results));
+    await page.getByRole('button', { name: 'Use results' }).click();
+    await page
+      .getByRole('article')
+      .nth(results.length - 1)
+      .waitFor();
+    return { ...opened, sent };
+  }
+
+  test('several results become quotes in one request, and stand on the page of their trip', async () => {
+    const { page, close, sent } = await openWith([
+      offer('Hôtel du Parc', '1204.55'),
+      offer('Casa Azul', '95.50'),
+      offer('Left out', '1.00'),
+    ]);
+    await page.getByRole('checkbox', { name: 'Select Hôtel du Parc' }).check();
+    await page.getByRole('checkbox', { name: 'Select Casa Azul' }).check();
+    await page.getByRole('button', { name: 'Hand off 2 as quotes' }).click();
+    await textOf(page.getByRole('status'), /Hôtel du Parc.*quote created.*Casa Azul.*quote created/s);
+    assert.equal(sent.length, 1);
+    const tripId = await page.getByRole('textbox', { name: 'Trip ID' }).inputValue();
+    const made = await gateway.org.records('Quote__c', { Trip_Id__c: tripId });
+    assert.deepEqual(made.map((one) => one['Name__c']).sort(), ['Casa Azul', 'Hôtel du Parc']);
+    await page.getByRole('link', { name: 'Show the trip' }).click();
+    await page.getByRole('heading', { level: 1, name: /^Trip of / }).waitFor();
+    const rows = page.getByRole('region', { name: 'Items of the trip' }).getByRole('row');
+    await textOf(rows, /Hôtel du Parc.*Quote.*1,204\.55 EUR/s);
+    await textOf(rows, /Casa Azul.*95\.50 EUR/s);
+    await textOf(page.getByRole('region', { name: 'Overview' }), /Quotes1,300\.05 EUR/);
+    await textOf(page.getByRole('region', { name: 'History' }), /Casa Azul.*(handed it off|Created in)/s);
+    // The digits that were sent.
+    await page.getByTitle('1204.55 EUR').first().waitFor();
+    await close();
+  });
+
+  test('what a check finds stands at the cards, and nothing is handed off before somebody goes on', async () => {
+    const tripId = randomUUID();
+    const one = offer('Twice', '10.00', { valid_until: new Date(Date.now() + 300_000).toISOString() });
+    const { page, close, sent } = await openWith(
+      [one, offer('Plain', '20.00')],
+      `#/hand-off?trip_id=${tripId}`,
+    );
+    assert.equal(await page.getByRole('textbox', { name: 'Trip ID' }).inputValue(), tripId);
+    await page.getByRole('checkbox', { name: 'Select Twice' }).check();
+    await page.getByRole('checkbox', { name: 'Select Plain' }).check();
+    await page.getByRole('button', { name: 'Hand off 2 as bookings' }).click();
+    const warned = page.getByRole('article').filter({ hasText: 'Twice' });
+    await warned.getByText('The offer ends in 5 minutes.').waitFor();
+    assert.equal(sent.length, 0);
+    await page.getByRole('button', { name: 'Hand off anyway' }).click();
+    await textOf(page.getByRole('status'), /booking created/);
+    assert.equal(sent.length, 1);
+    await close();
+  });
+
+  test('what would be refused cannot be handed off until it is deselected', async () => {
+    const { page, close, sent } = await openWith([
+      offer('Without a supplier', '1.00', { source: '' }),
+      offer('Fine', '2.00'),
+    ]);
+    await page.getByRole('checkbox', { name: 'Select Without a supplier' }).check();
+    await page.getByRole('checkbox', { name: 'Select Fine' }).check();
+    await page.getByRole('button', { name: 'Hand off 2 as quotes' }).click();
+    await page.getByText('Nothing was handed off. Fix what the check found').waitFor();
+    await page.getByRole('article').filter({ hasText: 'Without a supplier' }).locator('.notice.bad').waitFor();
+    assert.ok(await page.getByRole('button', { name: 'Hand off 2 as quotes' }).isDisabled());
+    await page.getByRole('checkbox', { name: 'Select Without a supplier' }).uncheck();
+    await page.getByRole('button', { name: 'Hand off 1 as quote' }).click();
+    await textOf(page.getByRole('status'), /Fine.*quote created/s);
+    assert.equal(sent.length, 1);
+    await close();
+  });
+
+  test('a trip that nobody may see says so', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.console, `#/trips/${randomUUID()}`);
+    await page.getByText('Nothing has been handed off for this trip yet').waitFor();
+    await close();
+  });
+});
