@@ -141,7 +141,7 @@ describe('records in a browser', {
     const { page, close } = await open(gateway.console, `#/records/quotes/${id}`);
     await page.getByRole('region', { name: 'Details' }).getByText('First').waitFor();
     const other = randomUUID();
-    await page.route(`**/v1/quotes/${other}`, (route) =>
+    await page.route(`**/v1/quotes/${other}*`, (route) =>
       route.fulfill({ contentType: 'application/json', body: '{odd}' }),
     );
     await page.evaluate(`location.hash = '#/records/quotes/${other}'`);
@@ -232,7 +232,7 @@ describe('records in a browser', {
     await close();
   });
 
-  test('reads few members for a list of many, and shows the others by id', async () => {
+  test('names the members of a list without a request for each', async () => {
     const ids = Array.from({ length: 25 }, () => randomUUID());
     await gateway.org.insert(
       'Contact',
@@ -246,10 +246,12 @@ describe('records in a browser', {
     await signIn(page, gateway.console);
     await page
       .getByRole('link', { name: /^Guest Number/ })
-      .nth(19)
+      .nth(24)
       .waitFor();
-    assert.equal(asked.filter((url) => url.includes('/v1/members/')).length, 20);
-    assert.equal(await page.getByRole('link', { name: /^Guest Number/ }).count(), 20);
+    assert.deepEqual(
+      asked.filter((url) => url.includes('/v1/members/')),
+      [],
+    );
     await close();
   });
 
