@@ -41,7 +41,6 @@ export function HandOffPage(): VNode {
     setLoading(false);
     opener.current?.focus();
   };
-  const early = picks.all.filter(({ resultId }) => resultId === undefined);
   const selection = useTripPicks(results ?? [], trip, picks);
   const types = (['quote', 'booking'] as const).filter((type) => session.can(`${type}s`, 'write'));
   const latest = picks.all[0];
@@ -70,13 +69,7 @@ export function HandOffPage(): VNode {
       )}
       <TripForm trip={trip} />
       {passed === undefined ? <PassingNotice /> : <Faults passed={passed} />}
-      {early.length > 0 && (
-        <section aria-label="Hand-offs of several results, and those not finished">
-          {early.map((pick) => (
-            <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === latest} />
-          ))}
-        </section>
-      )}
+      <Early picks={picks} />
       <h2 class="quiet-heading">{headingOf(results, passed)}</h2>
       {results?.length === 0 ? (
         <div class="empty">
@@ -105,6 +98,19 @@ export function HandOffPage(): VNode {
       )}
       <SelectionBar selection={selection} types={types} />
     </>
+  );
+}
+
+/** Hand-offs that stand at no result of the list. */
+function Early({ picks }: { picks: Picks }): VNode | null {
+  const early = picks.all.filter(({ resultId }) => resultId === undefined);
+  if (early.length === 0) return null;
+  return (
+    <section aria-label="Hand-offs of several results, and those not finished">
+      {early.map((pick) => (
+        <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === picks.all[0]} />
+      ))}
+    </section>
   );
 }
 

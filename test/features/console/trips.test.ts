@@ -101,7 +101,11 @@ describe('trips in a browser', {
     await page.getByRole('checkbox', { name: 'Select Fine' }).check();
     await page.getByRole('button', { name: 'Hand off 2 as quotes' }).click();
     await page.getByText('Nothing was handed off. Fix what the check found').waitFor();
-    await page.getByRole('article').filter({ hasText: 'Without a supplier' }).locator('.notice.bad').waitFor();
+    await page
+      .getByRole('article')
+      .filter({ hasText: 'Without a supplier' })
+      .locator('.notice.bad')
+      .waitFor();
     assert.ok(await page.getByRole('button', { name: 'Hand off 2 as quotes' }).isDisabled());
     await page.getByRole('checkbox', { name: 'Select Without a supplier' }).uncheck();
     await page.getByRole('button', { name: 'Hand off 1 as quote' }).click();
