@@ -22,7 +22,9 @@ export async function ownerFaults(
       const answer = await client.send({ operation: 'query', effect: 'read', method: 'GET', path }, call);
       return readPage(answer, client.dataPath).rows.length;
     } catch (error) {
-      if (!(error instanceof CrmFailure && refusals.includes(error.kind))) throw error;
+      // What is answered to a caller names its cause.
+      const { cause } = error as Error;
+      if (!(cause instanceof CrmFailure && refusals.includes(cause.kind))) throw error;
       faults.push(fault);
       return undefined;
     }

@@ -185,6 +185,25 @@ describe('mutual TLS', () => {
       assert.equal(await statusOf(gateway, gateway.console, renewed), 401);
     });
 
+    test('a name in a header of a proxy proves nothing', async () => {
+      await administer(gateway, 'PATCH', { certificateNames: ['orders.partner.example'] });
+      const named = await certificates.issue('proxied', authority, 'DNS:orders.partner.example');
+      const pem = encodeURIComponent(named.cert);
+      const headers = {
+        'x-forwarded-client-cert': `By=x;Cert="${pem}";DNS=orders.partner.example`,
+        'x-client-cert': pem,
+        'x-ssl-client-verify': 'SUCCESS',
+        'ssl-client-cert': pem,
+        'client-cert': `:${Buffer.from(named.cert).toString('base64')}:`,
+      };
+      for (const own of [undefined, client])
+        assert.equal(
+          (await connect(gateway, own).ask('/v1/quotes', { as: gateway.console, headers })).status,
+          401,
+        );
+      assert.equal(await statusOf(gateway, gateway.console, named), 200);
+    });
+
     test('a name in another form, a wildcard or a part of one is no match', async () => {
       const odd = await certificates.issue(
         'odd',

@@ -292,6 +292,17 @@ describe('handoff doctor, with an org', () => {
     const other = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
     assert.equal(other.find('CRM owners').state, 'failed');
     assert.match(other.find('CRM owners').detail, /There is no queue No_Such_Queue/);
+    await own.org.insert('Group', [{ Name: 'Desk', DeveloperName: 'No_Such_Queue', Type: 'Queue' }]);
+    const third = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
+    assert.equal(third.find('CRM owners').state, 'ok', third.find('CRM owners').detail);
+    await own.org.change({ missingFields: ['User.Username', 'Group.DeveloperName'] });
+    const hidden = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
+    await own.org.change({ missingFields: [] });
+    assert.equal(hidden.find('CRM owners').state, 'failed');
+    assert.match(
+      hidden.find('CRM owners').detail,
+      /^User\.Username cannot be read: give the integration user read on User.*\nGroup cannot be read/,
+    );
   });
 
   test('a key that is none, stores that are unavailable, and no password in what is said', async () => {

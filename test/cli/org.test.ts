@@ -332,6 +332,28 @@ describe('with a mapping that the org does not fit', () => {
     assert.match(problems[2]?.advice ?? '', /under `set`/);
   });
 
+  test('handoff org check names owners that are not there, each once', async () => {
+    const mapping = join(folder, 'owners.mapping.yaml');
+    await writeFile(
+      mapping,
+      `version: 1
+resources:
+  quote: {owner: {match: Email, else: {queue: No_Such_Queue}}}
+  booking: {owner: {match: Email, else: {user: nobody@example.com}}}
+`,
+    );
+    const { code, stdout } = await org(['check', '--json', '--mapping', mapping], 'default');
+    assert.equal(code, 1, stdout);
+    const { problems } = JSON.parse(stdout) as { problems: { object: string; problem: string }[] };
+    assert.deepEqual(
+      problems.map(({ object, problem }) => `${object} ${problem}`),
+      [
+        'User does not give owners: There is no queue No_Such_Queue, which the mapping names as owner.',
+        'User does not give owners: There is no active user nobody@example.com, whom the mapping names as owner.',
+      ],
+    );
+  });
+
   test('handoff org check names a key that is too short, and a status without the values that are written', async () => {
     const described = join(folder, 'short.yaml');
     const text = ferries

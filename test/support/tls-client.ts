@@ -16,6 +16,7 @@ export interface SecureRequest {
   method?: string;
   as?: Credentials | undefined;
   body?: object;
+  headers?: Record<string, string>;
 }
 
 /** A client that keeps one connection open. */
@@ -41,13 +42,14 @@ export function createSecureClient(
   let socket: TLSSocket | undefined;
   let session: Buffer | undefined;
   return {
-    async ask(path, { method = 'GET', as, body } = {}) {
+    async ask(path, { method = 'GET', as, body, headers } = {}) {
       const outgoing = request(url + path, {
         method,
         agent,
         headers: {
           ...(as && { 'x-api-key': as.apiKey, 'x-api-secret': as.apiSecret }),
           ...(body && { 'content-type': 'application/json' }),
+          ...headers,
         },
       });
       outgoing.once('socket', (used) => {
