@@ -151,6 +151,7 @@ export class TestRecords implements Records {
       const written: StoredRecord[] = [];
       for (const [index, write] of writes.entries())
         written.push(await this.#writeOne(transaction, write, index, call));
+      if (remainingMs(call) === 0) throw outOfTime();
       return written;
     };
     const written = await this.#writing
@@ -183,7 +184,13 @@ export class TestRecords implements Records {
   ): Promise<StoredRecord> {
     const { resource, externalId, values, record } = write;
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
-    if (record !== undefined) return this.#change(transaction, resource, { key, record, values });
+    if (record !== undefined) {
+      const changed = await this.#change(transaction, resource, { world: key, record, values });
+      if (changed === undefined)
+        throw new WritesRefused([{ index, problem: worldFull(), isDuplicate: false }]);
+      await noteEvent(transaction, changed.event);
+      return changed.after;
+    }
     const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
     if (row === undefined || !isNew) {
       const problem = row === undefined ? worldFull() : duplicate();
@@ -194,17 +201,20 @@ export class TestRecords implements Records {
     return after;
   }
 
+  /** Undefined where the world is full. */
   async #change(
     transaction: Database['sql'],
     resource: Resource,
-    { key, record, values }: { key: WorldKey; record: RecordRef; values: FieldValues },
-  ): Promise<StoredRecord> {
-    const row = await this.#lock(transaction, key, record);
+    { world, record, values }: { world: WorldResource; record: RecordRef; values: FieldValues },
+  ): Promise<Change | undefined> {
+    const { bytes } = await this.#table.hold(transaction, world.consumerId);
+    const row = await this.#lock(transaction, world, record);
     const before = toRecord(resource, row);
     const written = toWritten(resource, { ...before.values, ...values });
+    const more = Buffer.byteLength(written.content) - Buffer.byteLength(row.content);
+    if (more > 0 && bytes + more > mostBytes) return undefined;
     const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
-    await noteEvent(transaction, eventOfWrite(resource, key.consumerId, 'updated', { after, before }));
-    return after;
+    return { after, event: eventOfWrite(resource, world.consumerId, 'updated', { after, before }) };
   }
 
   listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]> {
@@ -284,14 +294,9 @@ export class TestRecords implements Records {
     const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
     const fault = await this.#check({ ...world, externalId }, values);
     return this.#write({ ...world, externalId, fault, call }, async (transaction) => {
-      const { bytes } = await this.#table.hold(transaction, world.consumerId);
-      const row = await this.#lock(transaction, world, ref);
-      const before = toRecord(resource, row);
-      const written = toWritten(resource, { ...before.values, ...values });
-      const more = Buffer.byteLength(written.content) - Buffer.byteLength(row.content);
-      if (more > 0 && bytes + more > mostBytes) throw worldFull();
-      const after = toRecord(resource, await this.#table.update(transaction, row.id, written));
-      return { after, event: eventOfWrite(resource, world.consumerId, 'updated', { after, before }) };
+      const changed = await this.#change(transaction, resource, { world, record: ref, values });
+      if (changed === undefined) throw worldFull();
+      return changed;
     });
   }
 

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { slotInDays } from '../../support/dining-partner.ts';
 import { FeedReader } from '../../support/feed.ts';
@@ -61,6 +62,13 @@ describe('worlds of test consumers', () => {
     it('is 64 MiB at most, of which nothing counts that is deleted', async () => {
       const as = await makeConsumer(gateway);
       const small = await send('/v1/quotes', { as, body: recordFor(memberId), headers: withKey() });
+      const trip_id = randomUUID();
+      const updateItem = (details: object) => {
+        const result = { name: 'a', source: 'b', details };
+        const items = [{ type: 'quote', reference: 'A', on_repeat: 'update', result }];
+        return send('/api/v1/handoffs', { as, body: { trip_id, member_id: memberId, items } });
+      };
+      assert.equal((await updateItem({})).status, 201);
       const change = (details: object) =>
         send(`/v1/quotes/${small.body.id}`, { as, method: 'PATCH', body: { details }, headers: withKey() });
       const remove = ({ body: { id } }: { body: Answer }) =>
@@ -70,7 +78,7 @@ describe('worlds of test consumers', () => {
       const created = made.filter(({ status }) => status === 201);
       const bytes = created.length * longText.length;
       assert.ok(bytes > 63 * 1024 * 1024 && bytes <= 64 * 1024 * 1024, String(bytes));
-      for (const refused of [await large(as), await change({ longText })]) {
+      for (const refused of [await large(as), await change({ longText }), await updateItem({ longText })]) {
         assert.equal(refused.status, 422);
         assert.equal(refused.body.code, 'crm_rejected');
       }

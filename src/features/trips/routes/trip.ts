@@ -14,6 +14,7 @@ import { booking, quote } from '../../../records/quotes-and-bookings.ts';
 import type { FieldValues, RecordList } from '../../../records/records.ts';
 import { representationSchema } from '../../../records/representation.ts';
 import { createRepresentations } from '../../../records/shown-fields.ts';
+import { targets } from '../../handoff/handoff.ts';
 import { readableBy, viewOfHandoffFor } from '../../handoff/routes/accepted-handoffs.ts';
 import { handoffSchema } from '../../handoff/routes/schemas.ts';
 import type { CheckParts } from '../check.ts';
@@ -185,9 +186,10 @@ async function readHandoffs({ handoffs }: TripParts, tripId: string, reader: Rea
   const found = await handoffs.list({ readable, tripId, isOpen: true, limit: most + 1 });
   return {
     rows: found.map((handoff) => viewOfHandoffFor(reader.consumer, handoff) as object),
-    members: found.map(({ memberId }): FieldValues | undefined =>
-      memberId === undefined ? undefined : { id: memberId },
-    ),
+    members: found.map(({ memberId, type }): FieldValues | undefined => {
+      const isShown = isFieldVisible(visibleFields(reader.consumer, targets[type].collection), 'member_id');
+      return memberId !== undefined && isShown ? { id: memberId } : undefined;
+    }),
   };
 }
 
