@@ -127,10 +127,10 @@ function errorsPage(): string {
   const codes = Object.keys(problems) as ProblemCode[];
   const rows = (wanted: ProblemCode[]) =>
     wanted.map((name) => {
-      const { status, title, advice } = problems[name];
-      return [code(name), String(status), title, advice];
+      const { status, advice } = problems[name];
+      return [String(status), code(name), advice];
     });
-  const header = ['code', 'status', 'title', 'what to do'];
+  const header = ['status', 'code', 'what callers should do'];
   const reserved = codes.filter((name) => !used.has(name));
   const explained = 'No operation of this version answers with these. Their meaning will not change:';
   return page('Errors', errorsIntroduction, [
@@ -155,13 +155,13 @@ function crmErrorRows(): string[][] {
 const crmErrorsIntroduction = `
 ## What the CRM refuses
 
-For operators and administrators of the org: which code of this API stands for an error of Salesforce; the first row that fits applies. The texts of Salesforce are in the language of the integration user, so only its codes and field names are compared. The log line \`the CRM refused a
-record\` has Salesforce's codes, the fields and the duplicate rule, by \`request_id\`. \`errors\` names the field of the API, if there is one. Any other code is \`crm_error\`.
+For operators and administrators of the org: which code stands for an error of Salesforce; the first row that fits applies. Salesforce's texts are in the language of the
+integration user, so only its codes and field names are compared. \`the CRM refused a record\` in the log has them by \`request_id\`.
 `;
 
 const errorsIntroduction = `
-Every error is a problem document (RFC 9457) with the content type \`application/problem+json\`. Programs decide by \`code\`;
-a code never changes its meaning. \`title\` belongs to the code, \`detail\` to this one answer: both are for people.
+Every error is a problem document (RFC 9457), \`application/problem+json\`. Programs decide by \`code\`, which never changes its meaning; each has a page at
+\`/v1/problems/<code>\`, with an example.
 
 \`\`\`json
 {
@@ -175,18 +175,9 @@ a code never changes its meaning. \`title\` belongs to the code, \`detail\` to t
 }
 \`\`\`
 
-| field | when | meaning |
-| --- | --- | --- |
-| \`type\`, \`title\`, \`status\`, \`detail\`, \`code\` | always | see above; \`type\` is the path of a page that explains \`code\` |
-| \`request_id\` | always | the \`X-Request-Id\` of the request: the operator finds the request in the log by it |
-| \`errors\` | something in the request is at fault | up to 20 faults, each with \`message\` and one of \`pointer\` (JSON Pointer into the body), \`parameter\` (path or query), \`header\` |
-| \`required\` | 403 | the permission that is missing |
-| \`retry_after\` | a repeat may help later | seconds, the same as the header \`Retry-After\` |
-| \`external_id\` | the outcome of a write without Idempotency-Key is unknown | the record to look up before the request is sent again |
-
-A request that is not valid HTTP is answered with \`invalid_request\` and the fitting HTTP status: 408 when the request
-did not arrive in [its time](rate-limits.md#time-and-size), 431 when request line and headers are over 16 KiB, 400
-otherwise.
+Besides these there are \`errors\` (up to 20 faults of the request, each with \`message\` and a \`pointer\` into the body, a \`parameter\` or a \`header\`), \`retry_after\` (seconds, as
+\`Retry-After\`), and \`external_id\` (a write without Idempotency-Key whose outcome is unknown: the record to look up first). What isn't valid HTTP is \`invalid_request\` with 408, 431
+or 400: [time and size](rate-limits.md#time-and-size).
 `;
 
 function page(title: string, introduction: string, parts: string[]): string {

@@ -175,7 +175,7 @@ export type Links = Readonly<Record<string, string | null>>;
 export interface ListQuery {
   /** Equality, by API field name. */
   filters: FieldValues;
-  /** Only records with this in one of their searched texts, in either case; no white space at its ends. */
+  /** Only records with this in one of their searched texts, whatever its case; no white space at its ends. */
   search?: string;
   /**
    * Only records changed then or later (RFC 3339 UTC, whole seconds): those that changed first come first, ties broken by

@@ -134,7 +134,7 @@ export function allows(consumer: Consumer, resource: string, action: string): bo
   return false;
 }
 
-/** SHA-256 of a certificate's DER as people write it: hex in either case, with or without colons. */
+/** SHA-256 of a certificate's DER as people write it: hex in upper or lower case, with or without colons. */
 export const fingerprintPattern = '^(?:[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){31})$';
 
 /** The fingerprints as they are stored and compared: each once. */

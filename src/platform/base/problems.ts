@@ -117,7 +117,7 @@ export const problems = {
     meaning:
       'The feed keeps events for a limited time, and some of those behind this cursor are gone. Nothing was changed.',
     advice:
-      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. Read the feed often enough, before events are deleted.',
+      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. From then on read the feed more often than events are deleted.',
     example: { detail: 'Events behind this cursor were deleted already: they are kept for a limited time.' },
   },
   invalid_credentials: {

@@ -87,8 +87,8 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
 /** For programs that choose by it. */
 const listed = {
   members:
-    'Find members, the guests for whom offers are made, by the fields that it takes, such as the e-mail address. Newest first. Their ' +
-    'ids are the member_id of other tools. Costs one CRM call.',
+    "Find members, the guests for whom offers are made, by e-mail address or a part of their name or telephone number. Newest first. A member's id is the " +
+    'member_id of other tools. Costs one CRM call.',
   quotes:
     'Find quotes, the offers that were made to members, newest first; filter by member, trip or status. Costs one CRM call. Long ' +
     'details are cut: get_quote has them.',

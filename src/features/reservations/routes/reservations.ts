@@ -299,6 +299,6 @@ function readOrder(
 
 /** The refusal to change a booking that a reservation needs as it is. */
 export function heldByReservation(id: string): Problem {
-  const detail = `The booking belongs to the reservation ${id}. It is cancelled with that: DELETE /v1/reservations/${id}.`;
+  const detail = `The booking belongs to the reservation ${id}. To cancel both, send DELETE /v1/reservations/${id}.`;
   return new Problem('conflict', detail);
 }
