@@ -31,6 +31,7 @@ export const offerFields = {
     Type.String({
       minLength: 1,
       maxLength: 100,
+      format: 'text',
       description:
         "The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the " +
         'offer is found, and no second record is made.',

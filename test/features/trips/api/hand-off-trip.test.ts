@@ -180,6 +180,13 @@ describe('POST /api/v1/handoffs', () => {
     const twice = trip([item('a', { reference: 'A' }), item('b', { reference: 'A' })]);
     await assertProblem(await send(twice), 400, 'invalid_request', '#/items/1/reference');
     await assertProblem(await send(trip([])), 400, 'invalid_request', '#/items');
+    for (const reference of ['', 'a\u0000', '\ud800', 'r'.repeat(101)])
+      await assertProblem(
+        await send(trip([item('a', { reference })]), respondAsync),
+        400,
+        'invalid_request',
+        '#/items/0/reference',
+      );
     await assertProblem(
       await send(trip([item('a', { type: 'x' })])),
       400,
