@@ -63,12 +63,18 @@ export function explainTaken(error: unknown): unknown {
   );
 }
 
-/** Logs the names of variables that may be misspelt; never their values, which may be passwords. */
-export function warnOfVariables({ secretsManager }: Settings, log: Log): void {
+/** Logs the names of variables that may be misspelt, and of those that compose.yaml keeps back; never their values, which may be passwords. */
+export function warnOfVariables({ secretsManager }: Pick<Settings, 'secretsManager'>, log: Log): void {
   for (const { name, nearest } of similarVariables(settingsTable, process.env, secretsManager)) {
     log.warn(
       { variable: name, nearest },
       'an environment variable is not a setting, but its name is similar to one',
     );
   }
+  const fixed = process.env['COMPOSE_FIXED_SETTINGS']?.trim();
+  if (fixed)
+    log.warn(
+      { variables: fixed.split(/\s+/) },
+      'these settings are fixed in the container: compose.yaml does not pass them on',
+    );
 }

@@ -5,6 +5,8 @@ import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { containerVariables } from '../../scripts/deploy-files.ts';
 import { loadSettings, settingsTable } from '../../src/app/settings.ts';
+import { warnOfVariables } from '../../src/cli/process.ts';
+import { recordLog } from '../support/log.ts';
 
 const root = join(import.meta.dirname, '../..');
 const file = 'compose.yaml';
@@ -34,12 +36,13 @@ function environmentOf(name: string): Record<string, string> {
   return { ...under?.environment, ...environment };
 }
 
-/** As Compose fills in `${NAME}`, `${NAME:-default}` and `${NAME:?message}`, one in another. */
+/** As Compose fills in `${NAME}`, `${NAME:-default}`, `${NAME:+other}` and `${NAME:?message}`, one in another. */
 function fillIn(text: string, variables: Record<string, string>): string {
-  const innermost = /\$\{([A-Z\d_]+)(?::([-?])([^${}]*))?\}/;
+  const innermost = /\$\{([A-Z\d_]+)(?::([-?+])([^${}]*))?\}/;
   for (let found = innermost.exec(text); found; found = innermost.exec(text)) {
     const [whole, name = '', kind, rest = ''] = found;
-    const value = variables[name] || (kind === '-' ? rest : '');
+    const given = variables[name] || (kind === '-' ? rest : '');
+    const value = kind === '+' && given ? rest : given;
     if (value === '' && kind === '?') throw new Error(rest);
     text = text.replace(whole, () => value);
   }
@@ -72,6 +75,21 @@ describe('the replicas of compose.yaml', () => {
       );
     });
   }
+
+  test('say which settings they do not get', () => {
+    const given = Object.fromEntries(containerVariables.map((name) => [name, 'x']));
+    const named = (variables: Record<string, string>) =>
+      containerEnvironment('gateway-1', { ...needed, ...variables })['COMPOSE_FIXED_SETTINGS']?.trim();
+    assert.deepEqual(named(given)?.split(' '), containerVariables);
+    assert.equal(named({}), '');
+    assert.equal(named({ PORT: '9000' }), 'PORT');
+    const { log, lines } = recordLog();
+    process.env['COMPOSE_FIXED_SETTINGS'] = named({ PORT: '9000', DATA_DIR: '/x' });
+    warnOfVariables({ secretsManager: 'file' }, log);
+    delete process.env['COMPOSE_FIXED_SETTINGS'];
+    const line = lines.find(({ message }) => message.includes('compose.yaml'));
+    assert.deepEqual([line?.level, line?.facts['variables']], ['warn', ['PORT', 'DATA_DIR']]);
+  });
 
   test('start with nothing but what is needed, in an environment that the service takes', () => {
     const environment = containerEnvironment('gateway-1', needed);
