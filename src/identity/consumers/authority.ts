@@ -77,10 +77,19 @@ function checkOwnRotation({ apiKey, isPerson }: Authority, own: Consumer, { cloc
   // Another rotation may have ended the pair since it was checked.
   const isGone = apiKey !== undefined && (pair === undefined || isExpired(pair, now));
   if (!isActive(own, now) || isGone) throw invalidCredentials();
-  if (pair?.state === 'active') return;
-  const other = isPerson ? 'A session of a person' : 'An access token';
-  const reason = pair ? 'These keys were rotated already.' : `${other} cannot rotate keys.`;
-  throw new Problem('permission_denied', `${reason} Rotate with the active API key and secret.`);
+  requireNotRotated(own, apiKey);
+  if (pair !== undefined) return;
+  throw cannotRotate(`${isPerson ? 'A session of a person' : 'An access token'} cannot rotate keys.`);
+}
+
+/** Throws `permission_denied` where this pair, with which a consumer wants to rotate its own, was rotated already. */
+export function requireNotRotated({ credentials }: Consumer, apiKey: string | undefined): void {
+  const isRotated = credentials.some((one) => one.apiKey === apiKey && one.state !== 'active');
+  if (isRotated) throw cannotRotate('These keys were rotated already.');
+}
+
+function cannotRotate(reason: string): Problem {
+  return new Problem('permission_denied', `${reason} Rotate with the active API key and secret.`);
 }
 
 /**

@@ -5,7 +5,7 @@ import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
-import { requireManaged } from '../../../identity/consumers/authority.ts';
+import { requireManaged, requireNotRotated } from '../../../identity/consumers/authority.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
@@ -201,20 +201,19 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     description:
       'Makes a new API key and secret; only this answer shows the secret. The active key stays valid for the ' +
       'grace window; keys that were rotated earlier keep their expiry, or get the new one if it is earlier. ' +
-      'Without a body the grace window is the one in the settings.',
+      'Without a body the grace window is the one in the settings. A consumer cannot rotate its own keys with a pair that was ' +
+      'rotated already.',
     permission: { resource: 'consumers', action: 'write' },
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },
-    handle: async ({ params, body, ...request }) =>
-      json(
-        200,
-        await administration.rotate(
-          seen(params, request.consumer),
-          body.graceWindowHours,
-          authorityOf(request),
-        ),
-      ),
+    async handle({ params, body, credential, ...request }) {
+      const id = seen(params, request.consumer);
+      // A pair that leaked before a rotation must not end the one that replaced it.
+      const precondition = (consumer: Consumer) => requireNotRotated(consumer, credential);
+      const authority = { ...authorityOf(request), ...(id === request.consumer?.id && { precondition }) };
+      return json(200, await administration.rotate(id, body.graceWindowHours, authority));
+    },
   });
 }
 

@@ -112,6 +112,17 @@ describe('an administrator with own records', () => {
     }
   });
 
+  test('does not rotate itself with a pair that was rotated already', async () => {
+    const leaked = await make(gateway.admin, manage);
+    const rotate = (as: Credentials) =>
+      send(as, 'POST', `${path}/${leaked.id}/rotate`, { graceWindowHours: 1 });
+    const active = { ...leaked, ...((await (await rotate(leaked)).json()) as Credentials) };
+    await assertProblem(await rotate(leaked), 403, 'permission_denied');
+    assert.equal((await send(leaked, 'GET', path)).status, 200);
+    const again = await rotate(active);
+    assert.equal(again.status, 200, await again.text());
+  });
+
   test('changes and rotates itself, and takes no more records', async () => {
     const target = `${path}/${boss.id}`;
     assert.equal((await send(boss, 'PATCH', target, { name: 'boss' })).status, 200);
