@@ -41,33 +41,34 @@ export class LeasesTable {
     this.#database = database;
   }
 
-  /** False while another claim has the record; an owner's repeat gets it again. */
-  async take(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
+  /** False while another claim has one of the records; an owner's repeat gets them again. */
+  async take(records: readonly string[], { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
     const { numAffectedRows } = await sql`
       insert into record_leases as l (record, consumer_id, key, fence, leased_until)
-      values (${record}, ${consumerId}, ${key}, ${fence}::bigint, ${leaseEnd})
+      select record, ${consumerId}, ${key}::uuid, ${fence}::bigint, ${leaseEnd}
+      from unnest(${records}::text[]) as wanted (record) order by record
       on conflict (record) do update set consumer_id = excluded.consumer_id, key = excluded.key,
         fence = excluded.fence, leased_until = excluded.leased_until
       where not ${isLeased}
         or (l.consumer_id = excluded.consumer_id and l.key = excluded.key and l.fence <= excluded.fence)
     `.execute(this.#database.sql);
-    return numAffectedRows === 1n;
+    return numAffectedRows === BigInt(records.length);
   }
 
-  /** Whether an unconditional change of the record is under way. To be asked once the lease is there. */
-  async isOverwritten(record: string): Promise<boolean> {
+  /** Whether an unconditional change of one of the records is under way. To be asked once the leases are there. */
+  async areOverwritten(records: readonly string[]): Promise<boolean> {
     const { rows } = await sql`
       select 1 from idempotency_claims
-      where overwrites = ${record} and completed_at is null and lease_until > now() limit 1
+      where overwrites = any(${records}::text[]) and completed_at is null and lease_until > now() limit 1
     `.execute(this.#database.sql);
     return rows.length > 0;
   }
 
-  /** Gives the record back before the claim is completed. */
-  async end(record: string, { consumerId, key }: ClaimKey, fence: string): Promise<void> {
+  /** Gives records back before the claim is completed. */
+  async end(records: readonly string[], { consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
       delete from record_leases l
-      where record = ${record} and consumer_id = ${consumerId} and key = ${key} and ${recordLease.isOf(fence)}
+      where record = any(${records}::text[]) and consumer_id = ${consumerId} and key = ${key} and ${recordLease.isOf(fence)}
     `.execute(this.#database.sql);
   }
 

@@ -52,6 +52,8 @@ export interface Claim {
    * done. Throws `idempotency_in_progress` while another one is under way.
    */
   leaseRecord(record: string): Promise<void>;
+  /** The same for several records, all or none, in one statement. */
+  leaseRecords(records: readonly string[]): Promise<void>;
   /**
    * Names the record that this unconditional change writes, for a caller that may see some records only: after the look-up
    * that has shown it, and before `rememberBefore`. Others name it with their claim. Throws `idempotency_in_progress`.
@@ -162,14 +164,14 @@ async function answerUnadmitted(
   return answerFromEarlier(earlier, request, metrics);
 }
 
-/** The lease of one claim on the record that it writes, if it has taken one. */
+/** The leases of one claim on records that it writes, if it has taken any. */
 function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
-  let leased: string | undefined;
+  let leased: readonly string[] = [];
   return {
-    async take(record: string): Promise<void> {
-      leased = record;
-      if (!(await atStore(() => leases.take(record, owner, fence)))) throw recordInUse();
-      if (await atStore(() => leases.isOverwritten(record))) throw recordInUse();
+    async take(records: readonly string[]): Promise<void> {
+      leased = records;
+      if (!(await atStore(() => leases.take(records, owner, fence)))) throw recordInUse();
+      if (await atStore(() => leases.areOverwritten(records))) throw recordInUse();
     },
     /**
      * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
@@ -177,7 +179,7 @@ function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
      */
     async endAfter(error: unknown): Promise<boolean> {
       const isUnknown = !(error instanceof Problem) || error.facts.outcomeUnknown === true;
-      if (leased === undefined || isUnknown) return true;
+      if (leased.length === 0 || isUnknown) return true;
       await leases.end(leased, owner, fence);
       return false;
     },
@@ -199,7 +201,8 @@ function ownedClaim(
     continued: row.continued,
     since: row.created_at.getTime(),
     before: row.entity_tag_before ?? undefined,
-    leaseRecord: (record) => lease.take(record),
+    leaseRecord: (record) => lease.take([record]),
+    leaseRecords: (records) => lease.take(records),
     async nameRecord(record) {
       if (mayBeLeased) return;
       if (!(await atStore(() => claims.nameRecord(request, row.fence, record)))) throw inProgress();

@@ -82,6 +82,7 @@ function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
     since: wallMs(),
     before: undefined,
     leaseRecord: async () => undefined,
+    leaseRecords: async () => undefined,
     nameRecord: async () => undefined,
     rememberBefore: async () => true,
     confirmOwnership: async () => undefined,

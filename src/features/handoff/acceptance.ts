@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../../platform/base/mode.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { firstFence, leaseEnd } from '../../platform/store/leases.ts';
+import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import { isOfTest, timeNow } from '../../platform/store/statements.ts';
 import type { NewHandoff } from './accepted.ts';
 import { columns, type Row } from './rows.ts';
@@ -12,15 +12,45 @@ export interface QueueLimits {
   ofConsumer: number;
 }
 
+const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
+/** Condition: it is of an item, has ended, and what a call of it has made is not being removed at the moment. */
+const isEndedItem = sql`(h.reference is not null and h.status not in ('awaiting_approval', 'accepted') and ${lease.isOver})`;
+
 /** Condition: the hand-off is of a consumer of this mode. Each mode has its own queue. */
 export function isOfMode(mode: Mode): RawBuilder<boolean> {
   const ofTest = isOfTest(sql`consumer_id`);
   return mode === 'test' ? ofTest : sql`not ${ofTest}`;
 }
 
+/** A hand-off that was stored. */
+export type NewRow = Row & {
+  fence: string;
+  may_exist: boolean;
+  replaced: boolean;
+  had_record: boolean | null;
+  tried_since: Date;
+  /** It has taken the place of one of its item that had ended. */
+  stood: boolean;
+};
+
+/** A new hand-off takes the place of one of its item that has ended, with what calls for that may have made. */
+const takesOver = sql`on conflict (external_id) do update set sequence = default, status = excluded.status, consumer_name = excluded.consumer_name,
+      actor = excluded.actor, actor_subject = excluded.actor_subject, request_id = excluded.request_id,
+      member_id = excluded.member_id, name = excluded.name, source = excluded.source, details = excluded.details,
+      valid_until = excluded.valid_until, on_repeat = excluded.on_repeat, approval = excluded.approval,
+      decided_by = null, decided_at = null, reason = null, native_id = null, problem = null, completed_at = null,
+      attempts = excluded.attempts, troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
+      tried_since = case when h.may_exist then least(coalesce(h.tried_since, h.accepted_at), excluded.tried_since)
+        else excluded.tried_since end,
+      had_record = case when h.may_exist then h.had_record end,
+      fence = greatest(h.fence + 1, excluded.fence), lease_until = excluded.lease_until, due_at = excluded.due_at,
+      accepted_at = excluded.accepted_at, content_at = greatest(excluded.content_at, h.content_at + interval '1 microsecond')
+      where ${isEndedItem}`;
+
 /**
  * Stores new hand-offs in this state, as many as the limits allow to be in it; returns those that were stored. They are of
- * consumers of one mode. The caller holds the lock for acceptance.
+ * consumers of one mode. The
+ * caller holds the lock for acceptance.
  */
 export async function insertNew(
   transaction: Database['sql'],
@@ -28,12 +58,12 @@ export async function insertNew(
   status: 'accepted' | 'awaiting_approval',
   { inAll, ofConsumer }: QueueLimits,
   mode: Mode,
-): Promise<(Row & { fence: string })[]> {
+): Promise<NewRow[]> {
   if (handoffs.length === 0) return [];
   const column = (value: (handoff: NewHandoff) => unknown) => sql`${handoffs.map(value)}`;
   const ofSame = sql`consumer_id = wanted.consumer_id`;
   const approval = status === 'accepted' ? null : 'pending';
-  const { rows } = await sql<Row & { fence: string }>`
+  const { rows } = await sql<NewRow>`
     with wanted as (
       select *, row_number() over (partition by consumer_id order by number) as nth
       from unnest(${column(({ externalId }) => externalId)}::uuid[], ${column(({ type }) => type)}::text[],
@@ -46,24 +76,32 @@ export async function insertNew(
         ${column(({ result }) => result.details)}::text[], ${column(validUntilOf)}::timestamptz[],
         ${column(({ reference }) => reference ?? null)}::text[], ${column(({ onRepeat }) => onRepeat ?? null)}::text[],
         ${column(({ mayExist }) => mayExist)}::boolean[], ${column(({ isHeld }) => isHeld)}::boolean[],
-        ${column(({ delaySeconds = 0 }) => delaySeconds)}::integer[])
+        ${column(({ delaySeconds = 0 }) => delaySeconds)}::integer[],
+        ${column(({ mayExist, since }) => (mayExist ? new Date(since) : null))}::timestamptz[])
         with ordinality as given (external_id, type, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id,
-          member_id, name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, number)
+          member_id, name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, tried_since, number)
     ), waiting as (
       select consumer_id, (${countWaiting(status, ofConsumer, ofSame)}) as count
       from (select distinct consumer_id from wanted) as wanted
-    )
+    ), ended as (
+      select external_id from handoffs h join wanted using (external_id) where ${isEndedItem}
+    ), stored as (
     insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id,
-      name, source, details, valid_until, reference, on_repeat, approval, attempts, may_exist, fence, lease_until, due_at, accepted_at)
+      name, source, details, valid_until, reference, on_repeat, approval, attempts, may_exist, tried_since, fence, lease_until, due_at,
+      accepted_at, content_at)
     select external_id, type, ${status}, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id, name,
-      source, details, valid_until, reference, on_repeat, ${approval}, is_held::integer, may_exist or is_held, ${firstFence},
-      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}
+      source, details, valid_until, reference, on_repeat, ${approval}, is_held::integer, may_exist or (is_held and reference is null), tried_since, ${firstFence},
+      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}, now()
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer
     order by number
     limit greatest(0, ${inAll}::integer - (${countWaiting(status, inAll, isOfMode(mode))}))
-    on conflict (external_id) do nothing
-    returning ${columns}, h.fence::text`.execute(transaction);
+    ${takesOver}
+    returning ${columns}, h.fence::text, h.may_exist, h.replaced, h.had_record,
+      coalesce(h.tried_since, h.accepted_at) as tried_since
+    )
+    select stored.*, ended.external_id is not null as stood from stored left join ended using (external_id)
+    order by stored.sequence::bigint`.execute(transaction);
   return rows;
 }
 

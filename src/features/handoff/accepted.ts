@@ -29,7 +29,8 @@ import type { HandoffRequest, HandoffType } from './handoff.ts';
  *
  * Invariants: the External ID is chosen before the first call and never changes, so that any number of tries makes one
  * record; each try has a fence of its own, and only the latest one stores how it ended; `may_exist` is set before a call
- * is made, and unset only by an answer that says that nothing was done; all times are the database's clock.
+ * is made, for an item once it is known whether it had a record before, and unset only by an answer that says that nothing was
+ * done; all times are the database's clock.
  */
 
 export const handoffStatuses = [
@@ -101,8 +102,12 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
   fence: string;
   /** As it was before this try. */
   mayExist: boolean;
-  /** When it was accepted, in milliseconds since 1970. */
+  /** Milliseconds since 1970 by the database's clock: none of its calls came before. */
   since: number;
+  /** Calls may have made the record with other content. */
+  isReplaced: boolean;
+  /** Whether its item had a record before the first call; undefined where nobody has looked. */
+  hadRecord: boolean | undefined;
   needsApproval: boolean;
   /** Consecutive failures while the CRM was available. */
   failures: number;

@@ -1,12 +1,20 @@
 import { type Call, withChanges } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { ProblemCode } from '../../platform/base/problems.ts';
-import type { HandoffOutcome, Refusal, TakenHandoff } from './accepted.ts';
-import { type HandoffCrm, handOff } from './handoff.ts';
+import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
+import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
+import type { LookedFor } from './handoffs-table.ts';
+
+/** Where hand-offs are delivered. */
+export interface DeliveryParts extends HandoffCrm {
+  /** See `HandoffsTable.noteRecords`. Throws `store_unavailable`. */
+  noteRecord: (looked: LookedFor) => Promise<boolean>;
+}
 
 /** How one try went. */
 export type Try =
-  | Exclude<HandoffOutcome, { status: 'accepted' }>
+  | { status: 'created'; nativeId: string; confirmation?: HandoffConfirmation }
+  | Extract<HandoffOutcome, { status: 'failed' }>
   /** It failed in a way that may pass. */
   | { status: 'open'; error: unknown };
 
@@ -48,13 +56,13 @@ export function isUnknown(error: unknown): boolean {
 }
 
 /** Tries to deliver a hand-off, once, within its lease. Never throws. */
-export async function deliver(crm: HandoffCrm, handoff: TakenHandoff, call: Call): Promise<Try> {
+export async function deliver(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<Try> {
   const deadline = Math.min(call.deadline, handoff.deadline);
   try {
-    const { id: nativeId } = await withChanges(call, { deadline }, (own) =>
-      handOff(crm, handoff, handoff, own),
+    const confirmation = await withChanges(call, { deadline }, async (own) =>
+      handOff(parts, handoff, await lookFirst(parts, handoff, own), own),
     );
-    return { status: 'created', nativeId };
+    return { status: 'created', nativeId: confirmation.id, confirmation };
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal === undefined) return { status: 'open', error };
@@ -62,9 +70,37 @@ export async function deliver(crm: HandoffCrm, handoff: TakenHandoff, call: Call
   }
 }
 
+/**
+ * An item is looked for before its first call, and what was found is stored: so nobody takes the record of an earlier hand-off for one that
+ * this one has made, and removes it. Throws `Problem`.
+ */
+async function lookFirst(
+  { records, resources, noteRecord }: DeliveryParts,
+  handoff: TakenHandoff,
+  call: Call,
+): Promise<Attempt> {
+  const { reference, mayExist, type, externalId } = handoff;
+  if (reference === undefined || mayExist) return handoff;
+  const found = await records.findWithDeleted(resources[type], externalId, call);
+  const known = found?.isDeleted ? undefined : found;
+  const hadRecord = known !== undefined;
+  if (await noteRecord({ handoff, hadRecord })) return { ...handoff, known, hadRecord };
+  throw new Problem('store_unavailable', 'Another process has taken the hand-off, or it was cancelled.');
+}
+
 /** What was thrown as a refusal for good, which nothing was done with; undefined for all else. */
 function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) return undefined;
   const { errors } = error.facts;
   return { code: error.code, detail: error.message, ...(errors && { errors }) };
+}
+
+/** As it is stored of a try that no other shared. */
+export function outcomeOf(ended: Try, { mayExist }: TakenHandoff): HandoffOutcome {
+  if (ended.status !== 'open') return ended;
+  return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
+}
+
+export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {
+  return new Problem(code, detail, errors && { errors });
 }

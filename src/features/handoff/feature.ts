@@ -2,7 +2,7 @@ import { historySources, historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { visibleRecords } from '../../identity/consumers/visible-records.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import type { Mode } from '../../platform/base/mode.ts';
+import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
@@ -10,7 +10,7 @@ import { memberCache, recordCopy, testWorlds } from '../../records/offers.ts';
 import { registerHandoffCommands } from './cli.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
 import { createHandoffHistory } from './handoff-history.ts';
-import { createHandoffs, liveOrTestHandoffs } from './handoffs.ts';
+import { createHandoffs, type Handoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { handoffHealth } from './health.ts';
 import { loadItemIds } from './items.ts';
@@ -98,6 +98,34 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
         steps: { handoffs: (signal) => handoffs.deleteOld(signal) },
       },
     ],
+  };
+}
+
+/** Those of live consumers and those of test consumers: neither fills the queue of the other, nor holds its delivery up. */
+function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
+  const { live, test } = handoffs;
+  const of = (one: { consumerId?: string | undefined }) => adapterFor(one, handoffs);
+  return {
+    whenCrmIsUnavailable: live.whenCrmIsUnavailable,
+    handOff: (request, options, call) => of(call).handOff(request, options, call),
+    meet: (items, options, call) => of(call).meet(items, options, call),
+    find: (externalId) => live.find(externalId),
+    list: (query) => live.list(query),
+    details: (externalId) => live.details(externalId),
+    namesFrom: (stored) => live.namesFrom(stored),
+    decide: (decision) => of({ consumerId: decision.by.consumer_id }).decide(decision),
+    retry: (stored) => of(stored).retry(stored),
+    cancel: (stored, states) => of(stored).cancel(stored, states),
+    checkHealth: () => live.checkHealth(),
+    deleteOld: (signal) => live.deleteOld(signal),
+    resume: () => live.resume(),
+    start() {
+      live.start();
+      test.start();
+    },
+    async stop() {
+      await Promise.all([live.stop(), test.stop()]);
+    },
   };
 }
 

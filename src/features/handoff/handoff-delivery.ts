@@ -6,8 +6,16 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
-import { deliver, isOfOrg, isOfRecord, isUnknown, mayBeOwn, type Try } from './deliver.ts';
-import { type HandoffCrm, type HandoffType, isOwnMaking, targets } from './handoff.ts';
+import {
+  type DeliveryParts,
+  deliver,
+  isOfOrg,
+  isOfRecord,
+  isUnknown,
+  mayBeOwn,
+  type Try,
+} from './deliver.ts';
+import { type HandoffType, isOfTries, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
@@ -43,7 +51,7 @@ const longOutageMs = 60_000;
 const lookedForAtOnce = 20;
 const lookAgainSeconds = 20;
 
-export interface HandoffDeliveryOptions extends HandoffCrm {
+export interface HandoffDeliveryOptions extends DeliveryParts {
   table: HandoffsTable;
   /** Milliseconds for a batch, well within its lease. What is not answered by then is retried one by one. */
   batchMs: number;
@@ -221,8 +229,9 @@ export class HandoffDelivery {
     try {
       const { records, resources } = this.#options;
       const found = await records.findWithDeleted(resources[type], externalId, call);
-      // The record was created.
-      if (found) own.ended = { status: 'created', nativeId: found.nativeId };
+      // The record was created. That of an item may be older: the next try looks closer.
+      if (found && own.handoff.reference === undefined)
+        own.ended = { status: 'created', nativeId: found.nativeId };
       return true;
     } catch {
       return false;
@@ -274,12 +283,13 @@ export class HandoffDelivery {
   /** Of one that was cancelled or rejected the record is removed; one that has failed is created where its record exists. */
   async #settleOne(ended: UnsettledHandoff): Promise<void> {
     const { table, records, resources, log, settle } = this.#options;
-    const { externalId, type, consumerId, status, deadline, isLast, since } = ended;
+    const { externalId, type, consumerId, status, deadline, isLast, isItem, since } = ended;
+    const tries = { since, hadRecord: ended.hadRecord ?? undefined };
     const call = { ...startCall(randomUUID(), ownWorldOf(consumerId)), deadline, isWrite: true };
     let isSettled = isLast;
     try {
       const found = await records.find(resources[type], externalId, call);
-      const isOwn = found && (since === null || isOwnMaking({ ...found, found: 'after loss' }, since));
+      const isOwn = found && (!isItem || isOfTries(found, tries));
       const record = isOwn ? found : undefined;
       if (record && status === 'failed') {
         const { nativeId } = record;

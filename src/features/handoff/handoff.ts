@@ -35,11 +35,21 @@ export interface HandoffRequest {
   onRepeat?: 'return' | 'update' | undefined;
 }
 
-/** One try to write a hand-off. */
-export interface Attempt extends MayExist {
-  externalId: string;
-  /** Milliseconds since 1970 by the database's clock: no earlier try was made before. */
+/** What earlier calls may have made under the External ID of an item. */
+export interface EarlierTries {
+  /** Milliseconds since 1970 by the database's clock: none came before. */
   since?: number | undefined;
+  /** Whether the item had a record before the first of them; undefined where nobody has looked. */
+  hadRecord?: boolean | undefined;
+}
+
+/** One try to write a hand-off. */
+export interface Attempt extends MayExist, EarlierTries {
+  externalId: string;
+  /** Earlier calls may have made the record with other content. */
+  isReplaced?: boolean;
+  /** The item's record as it was just found. */
+  known?: StoredRecord | undefined;
   /** Its consumer may not change records without approval. */
   needsApproval?: boolean;
   /** Guards a change of the item's record where the request has a key. */
@@ -76,11 +86,17 @@ export async function handOff(
   call: Call,
 ): Promise<HandoffConfirmation> {
   const { type, validUntil, onRepeat } = request;
-  const { externalId, mayExist, since } = attempt;
+  const { externalId, mayExist, known } = attempt;
   try {
-    const made = await make(crm, request, attempt, call);
-    if (onRepeat === undefined || isOwnMaking(made, since)) return confirm(type, made, externalId);
-    return await meetRecord(crm, request, attempt, made as StoredRecord, call);
+    const made = known
+      ? { ...known, found: 'there' as const }
+      : await make(crm, request, attempt, call).catch(async (error: unknown) => {
+          const record = await findInstead(crm, request, attempt, { error, call });
+          if (record === undefined) throw error;
+          return { ...record, found: 'there' as const };
+        });
+    if (onRepeat === undefined || made.found === undefined) return confirm(type, made, externalId);
+    return await meetRecord(crm, request, attempt, made as StoredRecord & Found, call);
   } catch (error) {
     if (!(error instanceof Problem && error.code === 'offer_expired'))
       throw explain(error, crm.resources[type], externalId);
@@ -93,12 +109,13 @@ export async function handOff(
 async function make(
   { records, resources }: HandoffCrm,
   request: HandoffRequest,
-  { externalId, mayExist, since }: Attempt,
+  { externalId, mayExist, since, isReplaced }: Attempt,
   call: Call,
 ): Promise<(RecordRef | StoredRecord) & Found> {
   const { type, validUntil, onRepeat } = request;
   const resource = resources[type];
-  const madeSince = onRepeat && since;
+  // Where others' content was deleted, this one is made all the same.
+  const madeSince = onRepeat && (isReplaced ? Number.POSITIVE_INFINITY : since);
   const values = () => ({ ...valuesOf(resource, request), status: 'created' });
   // Types and the mapping may have changed since an earlier try made it.
   const isLookedUp = mayExist && !isValid(values);
@@ -106,6 +123,24 @@ async function make(
   if (found && !isFromBefore(found, madeSince)) return { ...found, found: 'after loss' };
   const given = await withSecondLook(values);
   return records.create(resource, externalId, given, call, { mayExist, validUntil, madeSince });
+}
+
+/**
+ * The record of an item that could not be made: what is wrong with another one says nothing where nothing is to be made. Undefined where
+ * there is none, and where the failure may pass.
+ */
+async function findInstead(
+  { records, resources }: HandoffCrm,
+  { type, onRepeat }: HandoffRequest,
+  { externalId, hadRecord }: Attempt,
+  { error, call }: { error: unknown; call: Call },
+): Promise<StoredRecord | undefined> {
+  if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) return undefined;
+  const mayBeThere = onRepeat !== undefined && hadRecord === undefined;
+  const isOver = onRepeat === 'update' && error.code === 'offer_expired';
+  if (!mayBeThere || isOver) return undefined;
+  const record = await records.findWithDeleted(resources[type], externalId, call);
+  return record?.isDeleted ? undefined : record;
 }
 
 /** What a hand-off writes into its record. Throws `invalid_request`. */
@@ -120,26 +155,85 @@ export function valuesOf(
 /** The CRM's date of a record may be earlier than that of the try that made it by this much: it has a grain of a second. */
 const grainMs = 5000;
 
-/** Whether a try of this hand-off has made the record, not an earlier hand-off of the item. */
-export function isOwnMaking(made: (RecordRef | StoredRecord) & Found, since = 0): boolean {
-  if (made.found === undefined) return true;
-  if (made.found === 'there' || !('values' in made)) return false;
-  return made.isDeleted === true || Date.parse(made.values['created_at'] ?? '') >= since - grainMs;
+/** Whether calls since then may have made the record, and not an earlier hand-off of the item. */
+export function isOfTries(
+  record: Pick<StoredRecord, 'values' | 'isDeleted'>,
+  { since = 0, hadRecord }: EarlierTries,
+): boolean {
+  if (hadRecord !== undefined) return !hadRecord;
+  return record.isDeleted === true || Date.parse(record.values['created_at'] ?? '') >= since - grainMs;
 }
 
-/** The item has a record: it is returned, or gets what this hand-off says. Throws `conflict`, `approval_required`. */
+/** What becomes of the record that the item has. */
+export interface Meeting {
+  status: HandoffConfirmation['status'];
+  /** Undefined where nothing is to be written. */
+  values: FieldValues | undefined;
+}
+
+/**
+ * The item has a record: it is returned, or gets what this hand-off says. Content that was acknowledged is written, unless somebody may
+ * have changed the record since this hand-off made it. Throws `conflict`, `approval_required`, `invalid_request`.
+ */
+export function meetingOf(
+  resource: Resource,
+  request: HandoffRequest,
+  attempt: Tries,
+  record: StoredRecord & Found,
+): Meeting {
+  const isOwn = isOfItsTries(record, attempt);
+  if (isOwn && (attempt.isReplaced || isCertain(request, attempt, record)))
+    return { status: 'created', values: ownValues(resource, request, attempt, record) };
+  const update = updateOf(resource, request, { record, needsApproval: attempt.needsApproval });
+  if (update === undefined) return { status: 'existing', values: undefined };
+  if (hasValues(resource, record.values, update))
+    return { status: isOwn ? 'created' : 'updated', values: undefined };
+  // What this hand-off has made had its content at first.
+  if (isOwn && isChanged(record)) throw changedMeanwhile();
+  return { status: 'updated', values: update };
+}
+
+type Tries = Omit<Attempt, 'externalId'>;
+
+function isOfItsTries(record: StoredRecord & Found, tries: Tries): boolean {
+  return (tries.isReplaced || record.found === 'after loss') && isOfTries(record, tries);
+}
+
+/** Whether the record needs no look at its content: it is this hand-off's, or it makes no difference. */
+function isCertain({ onRepeat }: HandoffRequest, { hadRecord }: Tries, { isDeleted }: StoredRecord): boolean {
+  return hadRecord === false || isDeleted === true || onRepeat !== 'update';
+}
+
+/** The values for a record that tries with other content have made; undefined where it has them. */
+function ownValues(
+  resource: Resource,
+  request: HandoffRequest,
+  { isReplaced }: Tries,
+  record: StoredRecord,
+): FieldValues | undefined {
+  if (!isReplaced) return undefined;
+  const { trip_id: _trip, source: _source, ...values } = valuesOf(resource, request);
+  return hasValues(resource, record.values, values) ? undefined : values;
+}
+
+/** The CRM's dates have a grain of a second, and what runs after its writes takes time. */
+function isChanged({ values: { created_at: made, updated_at: changed } }: StoredRecord): boolean {
+  return Date.parse(changed ?? '') - Date.parse(made ?? '') > 1000;
+}
+
+/** The item has a record: it is returned, or gets what this hand-off says. Throws as `meetingOf` does. */
 async function meetRecord(
   { records, resources }: HandoffCrm,
   request: HandoffRequest,
-  { externalId, needsApproval, claim }: Attempt,
-  record: StoredRecord,
+  attempt: Attempt,
+  record: StoredRecord & Found,
   call: Call,
 ): Promise<HandoffConfirmation> {
   const { type } = request;
+  const { externalId, claim } = attempt;
   const resource = resources[type];
-  const values = await withSecondLook(() => updateOf(resource, request, { record, needsApproval }));
-  if (values === undefined) return confirm(type, record, externalId, 'existing');
-  if (!hasValues(resource, record.values, values)) {
+  const { status, values } = await withSecondLook(() => meetingOf(resource, request, attempt, record));
+  if (values !== undefined) {
     const state = entityTag(createRepresentation(resource)(record.values));
     if (claim?.before !== undefined && claim.before !== state) throw changedMeanwhile();
     await claim?.nameRecord(`${type} ${externalId}`);
@@ -147,7 +241,7 @@ async function meetRecord(
     await claim?.confirmOwnership();
     await records.update(resource, record, values, call);
   }
-  return confirm(type, record, externalId, 'updated');
+  return confirm(type, record, externalId, status);
 }
 
 /**
@@ -187,8 +281,9 @@ export function needsApprovalToUpdate({ name, collection }: Resource): Problem {
   });
 }
 
-function changedMeanwhile(): Problem {
-  const detail = 'The record was changed while this hand-off was interrupted. Read it and decide again.';
+/** Somebody else has changed the item since an earlier try of the same request. */
+export function changedMeanwhile(): Problem {
+  const detail = 'The item was changed while this hand-off was interrupted. Read it and decide again.';
   return new Problem('conflict', detail);
 }
 

@@ -5,7 +5,7 @@ import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { type Held, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
-import { insertNew, isOfMode, type QueueLimits, waitAgain } from './acceptance.ts';
+import { insertNew, isOfMode, type NewRow, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
   HandoffOutcome,
   HandoffQuery,
@@ -77,10 +77,8 @@ export class HandoffsTable {
         await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
         return [...accepted, ...awaiting];
       });
-    const rows = await withDeadline<HandoffLease & { external_id: string }>(store);
-    const stored = new Map(
-      rows.map(({ external_id, fence, deadline }) => [external_id, { fence, deadline }]),
-    );
+    const rows = await withDeadline<NewRow & Held>(store);
+    const stored = new Map(rows.map((row) => [row.external_id, toLease(row)]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
     return handoffs.map(
@@ -161,16 +159,32 @@ export class HandoffsTable {
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
     const statement = sql<Omit<TakenRow, keyof Held>>`
       with due as (${due}), taken as (
-        update handoffs h set ${lease.begin}, attempts = h.attempts + 1, may_exist = true
+        update handoffs h set ${lease.begin}, attempts = h.attempts + 1,
+          may_exist = h.may_exist or h.reference is null
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.actor_subject,
           h.request_id, h.trip_id,
           h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
-          h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval
+          h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval, h.replaced, h.had_record,
+          coalesce(h.tried_since, h.accepted_at) as tried_since
       )
       select * from taken order by sequence`;
     const rows = await withDeadline<TakenRow>(async () => (await statement.execute(this.#database.sql)).rows);
     return rows.map(toTaken);
+  }
+
+  /** Before the first call for items: whether they have records. False for a try that was replaced, which makes none. */
+  async noteRecords(looked: readonly LookedFor[]): Promise<boolean[]> {
+    const column = (value: (one: LookedFor) => unknown) => sql`${looked.map(value)}`;
+    const { rows } = await sql<{ external_id: string }>`
+      update handoffs h set may_exist = true, had_record = looked.had_record
+      from unnest(${column(({ handoff }) => handoff.externalId)}::uuid[],
+        ${column(({ handoff }) => handoff.fence)}::bigint[], ${column(({ hadRecord }) => hadRecord)}::boolean[])
+        as looked (external_id, fence, had_record)
+      where h.external_id = looked.external_id and h.fence = looked.fence and h.status = 'accepted'
+      returning h.external_id`.execute(this.#database.sql);
+    const noted = new Set(rows.map(({ external_id }) => external_id));
+    return looked.map(({ handoff }) => noted.has(handoff.externalId));
   }
 
   /** Stores how tries ended, each under its fence, with their events. Returns those that were stored. */
@@ -241,7 +255,8 @@ export class HandoffsTable {
       limit: count,
       returning: sql`h.external_id as "externalId", h.fence::text, h.type, h.consumer_id as "consumerId", h.status,
         h.completed_at <= now() - ${interval(unsettledSeconds)} as "isLast",
-        case when h.reference is not null then (extract(epoch from h.accepted_at) * 1000)::float8 end as since`,
+        h.reference is not null as "isItem", h.had_record as "hadRecord",
+        (extract(epoch from coalesce(h.tried_since, h.accepted_at)) * 1000)::float8 as since`,
     });
   }
 
@@ -310,8 +325,29 @@ export class HandoffsTable {
   }
 }
 
-/** The right to deliver one, where the stored one is held. */
-export type HandoffLease = Pick<TakenHandoff, 'fence' | 'deadline'>;
+/** The right to deliver one, where the stored one is held; see `NewRow`. */
+export type HandoffLease = Pick<
+  TakenHandoff,
+  'fence' | 'deadline' | 'mayExist' | 'isReplaced' | 'hadRecord' | 'since'
+> &
+  Pick<NewRow, 'stood'>;
+
+/** `may_exist` of one that is held is that of its first try, unless it is of an item. */
+function toLease({ fence, deadline, stood, reference, ...row }: NewRow & Held): HandoffLease {
+  return {
+    ...{ fence, deadline, stood },
+    mayExist: row.may_exist && reference !== null,
+    isReplaced: row.replaced,
+    hadRecord: row.had_record ?? undefined,
+    since: row.tried_since.getTime(),
+  };
+}
+
+/** One whose item was looked for. */
+export interface LookedFor {
+  handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
+  hadRecord: boolean;
+}
 
 export interface QueueOverview {
   /** Hand-offs that wait to be delivered. */
@@ -334,8 +370,11 @@ export interface UnsettledHandoff extends Held {
   status: 'cancelled' | 'rejected' | 'failed';
   /** No call can create the record any more. */
   isLast: boolean;
-  /** Of an item, which may have had a record before: when it was accepted, in milliseconds since 1970; else null. */
-  since: number | null;
+  /** It may have had a record before. */
+  isItem: boolean;
+  hadRecord: boolean | null;
+  /** Milliseconds since 1970: none of its calls came before. */
+  since: number;
 }
 
 /** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */

@@ -3,7 +3,7 @@ import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batcher.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { setImmediate, sleep, wallMs } from '../../platform/base/chance.ts';
-import { adapterFor, type Mode } from '../../platform/base/mode.ts';
+import type { Mode } from '../../platform/base/mode.ts';
 import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -13,7 +13,6 @@ import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import { isOfMode, type QueueLimits } from './acceptance.ts';
 import type {
-  HandoffOutcome,
   HandoffQuery,
   HandoffStatus,
   NewHandoff,
@@ -23,24 +22,37 @@ import type {
   TakenHandoff,
 } from './accepted.ts';
 import { contentReplaced, type Decision, decide, endSome, whyUndecidable } from './approvals-table.ts';
-import { deliver, isUnknown, mayPass } from './deliver.ts';
 import {
-  confirm,
-  type HandoffConfirmation,
-  type HandoffRequest,
-  handOff,
-  requireValid,
-  targets,
-} from './handoff.ts';
+  type DeliveryParts,
+  deliver,
+  isUnknown,
+  mayPass,
+  outcomeOf,
+  problemOf,
+  type Try,
+} from './deliver.ts';
+import { confirm, type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
-import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
+import { type HandoffLease, HandoffsTable, type LookedFor } from './handoffs-table.ts';
+import { knownInstead, knownRecord } from './known-record.ts';
 import type { HandoffMetrics } from './metrics.ts';
-import { itemInUse, knownItem, makeRoom, meetStored, pausesMs, requireSameItem } from './stored-items.ts';
+import {
+  type Again,
+  atStore,
+  type ItemMeeting,
+  itemInUse,
+  kept,
+  type Meeting,
+  meetItems,
+  pausesMs,
+} from './stored-items.ts';
 
 export interface HandOffOptions {
   externalId: string;
   /** An earlier request under the same key may have got as far as the database or the CRM. */
   isContinued: boolean;
+  /** A call of this request may have made the record. */
+  mayExist?: boolean;
   /** Another consumer has to approve it: it is stored, whatever the request prefers. */
   needsApproval: boolean;
   /** 202 is enough. */
@@ -67,14 +79,14 @@ export interface Handoffs {
     call: Call,
   ): Promise<HandoffConfirmation | 'accepted' | 'awaiting_approval'>;
   /**
-   * What the item's hand-off waits for, with the content of this one where it says so; undefined where none waits. Throws
-   * `conflict` for another member, and `idempotency_in_progress` while the one before is delivered or removed.
+   * Meets the stored hand-offs of items that are made together: nothing is changed before all of them stand. Throws what `refusalOf`
+   * makes of refusals, `idempotency_in_progress` while one is delivered or removed, and `store_unavailable`.
    */
-  meetStored(
-    options: Pick<HandOffOptions, 'externalId' | 'needsApproval'>,
-    request: HandoffRequest,
+  meet(
+    items: readonly Again[],
+    options: Pick<Meeting, 'continuedSince' | 'refusalOf'>,
     call: Call,
-  ): Promise<'accepted' | 'awaiting_approval' | undefined>;
+  ): Promise<ItemMeeting>;
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
@@ -102,7 +114,7 @@ export interface Handoffs {
   stop(): Promise<void>;
 }
 
-export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 'settle'> {
+export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 'settle' | 'noteRecord'> {
   database: Database;
   /** Of the consumers whose hand-offs are accepted and delivered. */
   mode: Mode;
@@ -117,39 +129,19 @@ export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 
 const retentionDays = 30;
 /** New ones that share a statement: each may hold a megabyte. */
 const acceptedAtOnce = 50;
+/** Items that were looked for and share a statement. */
+const notedAtOnce = 200;
 
-const kept = { keeps: 'keeps accepted hand-offs' };
+/** Of a hand-off that is of no item. */
+const nothingMet: ItemMeeting = {
+  waiting: [],
+  left: [],
+  done: async () => undefined,
+  undone: async () => undefined,
+};
 
 export function createHandoffs(options: HandoffsOptions): Handoffs {
   return new AcceptedHandoffs(options);
-}
-
-/** Those of live consumers and those of test consumers: neither fills the queue of the other, nor holds its delivery up. */
-export function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
-  const { live, test } = handoffs;
-  const of = (one: { consumerId?: string | undefined }) => adapterFor(one, handoffs);
-  return {
-    whenCrmIsUnavailable: live.whenCrmIsUnavailable,
-    handOff: (request, options, call) => of(call).handOff(request, options, call),
-    meetStored: (options, request, call) => of(call).meetStored(options, request, call),
-    find: (externalId) => live.find(externalId),
-    list: (query) => live.list(query),
-    details: (externalId) => live.details(externalId),
-    namesFrom: (handoff) => live.namesFrom(handoff),
-    decide: (decision) => of({ consumerId: decision.by.consumer_id }).decide(decision),
-    retry: (handoff) => of(handoff).retry(handoff),
-    cancel: (handoff, states) => of(handoff).cancel(handoff, states),
-    checkHealth: () => live.checkHealth(),
-    deleteOld: (signal) => live.deleteOld(signal),
-    resume: () => live.resume(),
-    start() {
-      live.start();
-      test.start();
-    },
-    async stop() {
-      await Promise.all([live.stop(), test.stop()]);
-    },
-  };
 }
 
 class AcceptedHandoffs implements Handoffs {
@@ -159,6 +151,7 @@ class AcceptedHandoffs implements Handoffs {
   readonly #limits: QueueLimits;
   readonly #delivery: HandoffDelivery;
   readonly #accept: (handoff: NewHandoff) => Promise<HandoffLease | 'known' | undefined>;
+  readonly #delivering: DeliveryParts;
   /** Tries that go on after their request was answered. */
   readonly #underWay = new Set<Promise<void>>();
   #polling: Polling | undefined;
@@ -170,145 +163,150 @@ class AcceptedHandoffs implements Handoffs {
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
     this.#limits = { inAll: queueLimit, ofConsumer: queueLimitPerConsumer };
-    this.#delivery = new HandoffDelivery({ ...options, table, settle: (settled) => this.#settle(settled) });
+    const batching = { batchSize: acceptedAtOnce, isShared: isUnavailable, isHung };
+    const noteRecord = createBatcher({
+      ...batching,
+      execute: (looked: LookedFor[]) => table.noteRecords(looked),
+      inFlight: 2,
+      batchSize: notedAtOnce,
+      identity: ({ handoff }) => handoff.externalId,
+    });
+    this.#delivering = { ...options, noteRecord: (looked) => atStore(() => noteRecord(looked)) };
+    const settle = (settled: readonly Settled[]) => this.#settle(settled);
+    this.#delivery = new HandoffDelivery({ ...options, ...this.#delivering, table, settle });
     this.#accept = createBatcher({
+      ...batching,
       execute: (handoffs: NewHandoff[]) => table.accept(handoffs, this.#limits, this.#eventOf),
       // One after the other: so the limit holds, and the order is that of arrival.
       inFlight: 1,
-      batchSize: acceptedAtOnce,
       identity: ({ externalId }) => externalId,
-      isShared: isUnavailable,
-      isHung,
     });
   }
 
   async handOff(request: HandoffRequest, options: HandOffOptions, call: Call) {
-    const { isContinued, mayBeAccepted, waitSeconds } = options;
-    const waiting = await this.#storedBefore(request, options, call);
-    if (waiting) return waiting;
-    if (!isContinued) requireValid(request);
-    const handoff = newHandoff(request, options, call);
-    if (handoff.needsApproval) return this.#storeForLater(handoff, call);
+    const { externalId, isContinued, needsApproval, mayBeAccepted } = options;
+    const isStored = isContinued && request.reference === undefined;
+    const stored = isStored ? await this.find(externalId) : undefined;
+    if (stored) return stored.approval ? 'awaiting_approval' : 'accepted';
     const delaySeconds = delayOfTest(request.memberId, call);
-    if (delaySeconds !== undefined) return this.#storeForLater({ ...handoff, delaySeconds }, call);
-    if (!mayBeAccepted) return this.#makeOrAccept(handoff, options.claim, call);
-    if (waitSeconds > 0) return this.#storeAndTry(handoff, waitSeconds, call);
+    const handoff = { ...newHandoff(request, options, call), delaySeconds };
+    const isNow = !needsApproval && delaySeconds === undefined && !mayBeAccepted;
+    const meeting = await this.#meetOne(handoff, { options, holds: isNow });
+    const [waiting] = meeting.waiting;
+    if (waiting === undefined)
+      return isNow
+        ? this.#makeOrAccept(handoff, { options, meeting }, call)
+        : this.#acceptNew(handoff, options, call);
+    await meeting.done();
+    return waiting;
+  }
+
+  async #acceptNew(handoff: NewHandoff, { waitSeconds }: HandOffOptions, call: Call) {
+    const known = await knownInstead(this.#options, handoff, call);
+    if (known) return known;
+    const { needsApproval, delaySeconds } = handoff;
+    if (waitSeconds > 0 && !needsApproval && delaySeconds === undefined)
+      return this.#storeAndTry(handoff, waitSeconds, call);
     return this.#storeForLater(handoff, call);
   }
 
-  /** What waits already: of a request that was interrupted, or of the item. */
-  async #storedBefore(
-    request: HandoffRequest,
-    { externalId, isContinued, needsApproval, since = 0 }: HandOffOptions,
-    call: Call,
-  ) {
-    const stored = isContinued ? await this.find(externalId) : undefined;
-    if (stored && (request.reference === undefined || stored.acceptedAt.getTime() >= since))
-      return stored.approval ? 'awaiting_approval' : 'accepted';
-    return this.meetStored({ externalId, needsApproval }, request, call);
+  meet(items: readonly Again[], options: Pick<Meeting, 'continuedSince' | 'refusalOf'>, call: Call) {
+    const meeting = { ...options, origin: originOf(call), holds: true, eventOf: this.#eventOf };
+    return meetItems(this.#options.database, items, meeting);
   }
 
-  async meetStored(
-    { externalId, needsApproval }: Pick<HandOffOptions, 'externalId' | 'needsApproval'>,
-    request: HandoffRequest,
-    call: Call,
-  ) {
-    if (request.reference === undefined) return undefined;
-    const { database } = this.#options;
-    for (const pauseMs of pausesMs) {
-      const stored = await this.find(externalId);
-      requireSameItem(stored, request);
-      const again = { stored, request, origin: originOf(call), needsApproval };
-      const met = await atStore(() => meetStored(database, again, this.#eventOf));
-      if (met !== 'busy') return met;
-      await sleep(pauseMs);
-    }
-    throw itemInUse();
+  /** What waits, or has ended, of the item. */
+  async #meetOne(
+    handoff: NewHandoff,
+    { options, holds }: { options: Pick<HandOffOptions, 'isContinued' | 'since'>; holds: boolean },
+  ): Promise<ItemMeeting> {
+    if (handoff.reference === undefined) return nothingMet;
+    const { externalId, needsApproval } = handoff;
+    const { isContinued, since = 0 } = options;
+    return meetItems(this.#options.database, [{ externalId, request: handoff, needsApproval }], {
+      origin: handoff,
+      continuedSince: isContinued ? since : undefined,
+      holds,
+      eventOf: this.#eventOf,
+      refusalOf: (refusals) => refusals.get(0),
+    });
   }
 
   async #storeForLater(handoff: NewHandoff, call: Call) {
     const { needsApproval } = handoff;
-    const known = await this.#knownRecord(handoff, call);
+    const known = await knownRecord(this.#options, handoff, call);
     if (known) return known;
-    const isNew = (await this.#store(handoff)) !== 'known';
-    if (isNew && needsApproval) this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
-    if (isNew && !needsApproval) this.#noteAccepted();
+    const stored = await this.#store(handoff);
+    if (typeof stored === 'string') return stored;
+    if (needsApproval) this.#options.metrics.acceptedHandoffs.inc({ result: 'awaiting_approval' });
+    else this.#noteAccepted();
     return needsApproval ? 'awaiting_approval' : 'accepted';
-  }
-
-  /**
-   * The record that is there already, for which nothing is stored: one that an earlier request has made needs nobody's approval
-   * any more, and an item that has one is not changed without. Throws `approval_required`, `conflict`.
-   */
-  async #knownRecord(handoff: NewHandoff, call: Call): Promise<HandoffConfirmation | undefined> {
-    const { type, externalId, mayExist, needsApproval, reference } = handoff;
-    if (!mayExist && !(needsApproval && reference !== undefined)) return undefined;
-    const record = await this.#findMade(handoff, call);
-    if (record === undefined) return undefined;
-    if (reference === undefined) return confirm(type, record, externalId);
-    return knownItem(handoff, this.#options.resources[type], record);
-  }
-
-  /**
-   * The record, deleted ones included. While the CRM can't be asked, a hand-off is stored and its delivery looks first; but one
-   * that needs approval now may have been made without. Throws `Problem`.
-   */
-  async #findMade({ type, externalId, needsApproval, mayExist }: NewHandoff, call: Call) {
-    const { records, resources } = this.#options;
-    try {
-      return await records.findWithDeleted(resources[type], externalId, call);
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      if (!(needsApproval && mayExist) && mayPass(error)) return undefined;
-      throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
-    }
   }
 
   async #storeAndTry(handoff: NewHandoff, seconds: number, call: Call) {
     const stored = await this.#store({ ...handoff, isHeld: true });
-    if (stored === 'known') return 'accepted';
-    return this.#tryFor(seconds, { ...handoff, ...stored, failures: 0 }, call);
+    if (typeof stored === 'string') return stored;
+    const mayExist = handoff.mayExist || stored.mayExist;
+    return this.#tryFor(seconds, { ...handoff, failures: 0, ...stored, mayExist }, call);
   }
 
-  async #makeOrAccept(handoff: NewHandoff, claim: Claim | undefined, call: Call) {
+  /** `meeting`: with what has ended of the item, which stays until the record stands. */
+  async #makeOrAccept(
+    handoff: NewHandoff,
+    { options: { claim }, meeting }: { options: HandOffOptions; meeting: ItemMeeting },
+    call: Call,
+  ) {
+    const [left] = meeting.left;
     try {
-      return await handOff(this.#options, handoff, { ...handoff, claim }, call);
+      const known = left ? undefined : await knownInstead(this.#options, handoff, call);
+      const tries = left && { mayExist: true, isReplaced: true, ...left };
+      const made = known ?? (await handOff(this.#options, handoff, { ...handoff, claim, ...tries }, call));
+      await meeting.done();
+      return made;
     } catch (error) {
+      await meeting.undone();
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
       return this.#acceptInstead({ ...handoff, mayExist: handoff.mayExist || isUnknown(error) }, error);
     }
   }
 
-  async #store(handoff: NewHandoff): Promise<HandoffLease | 'known'> {
-    await this.#forgetCreated(handoff);
-    const facts = { ...kept, outcomeUnknown: true, externalId: handoff.externalId };
-    const stored = await orUnavailable(() => this.#accept(handoff), facts);
-    if (stored === undefined) throw queueFull();
-    return stored;
-  }
-
-  /** Of an item that was delivered before. Whether it still has its record is seen at the delivery. */
-  async #forgetCreated({ reference, externalId }: NewHandoff): Promise<void> {
-    if (reference === undefined) return;
-    await atStore(() => makeRoom(this.#options.database, externalId, ['created']));
+  /** The right to deliver it where it is held, or what another one of its item waits for. */
+  async #store(handoff: NewHandoff): Promise<HandoffLease | 'accepted' | 'awaiting_approval'> {
+    const { externalId, needsApproval } = handoff;
+    for (const pauseMs of pausesMs) {
+      const stored = await orUnavailable(() => this.#accept(handoff), {
+        ...{ ...kept, outcomeUnknown: true, externalId },
+      });
+      if (stored === undefined) throw queueFull();
+      if (stored !== 'known') return stored;
+      if (handoff.reference === undefined) return needsApproval ? 'awaiting_approval' : 'accepted';
+      // Another request has stored it, or what has ended is being removed.
+      const meeting = await this.#meetOne(handoff, { options: { isContinued: false }, holds: false });
+      const [waiting] = meeting.waiting;
+      if (waiting) return waiting;
+      await sleep(pauseMs);
+    }
+    throw itemInUse();
   }
 
   /** Where it can't be stored, the caller hears of the CRM's failure. */
   async #acceptInstead(handoff: NewHandoff, error: Problem) {
-    await this.#forgetCreated(handoff).catch(() => undefined);
-    const stored = await this.#accept(handoff).catch(() => {
+    const stored = await this.#store(handoff).catch((failure: unknown) => {
+      if (!(failure instanceof Problem)) throw failure;
+      if (failure.code === 'crm_unavailable') throw error;
+      if (failure.code !== 'store_unavailable') throw failure;
       // The answer may have been lost: then it is stored, and delivered later.
       const { externalId } = handoff;
       throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
     });
-    if (stored === undefined) throw error;
+    if (typeof stored === 'string') return stored;
     this.#noteAccepted();
     return 'accepted' as const;
   }
 
   /** One that is stored already is tried as if it were not; what is not answered in time goes on as accepted. */
-  async #tryFor(seconds: number, taken: TakenHandoff, call: Call) {
-    const trying = deliver(this.#options, taken, call);
+  async #tryFor(seconds: number, taken: TakenHandoff & HandoffLease, call: Call) {
+    const trying = deliver(this.#delivering, taken, call);
     const timer = new AbortController();
     const late = sleep(seconds * 1000, { signal: timer.signal }).catch(() => undefined);
     const ended = await Promise.race([trying, late]);
@@ -317,13 +315,24 @@ class AcceptedHandoffs implements Handoffs {
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
       const isDropped = await this.#table.drop(taken).catch(() => true);
       // One that was cancelled meanwhile is not confirmed: its record is removed.
-      if (isDropped) return confirm(taken.type, ended, taken.externalId);
+      if (isDropped) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
     }
-    const isDropped = ended?.status === 'failed' && (await this.#table.drop(taken).catch(() => false));
-    if (isDropped) throw problemOf(ended.refusal);
+    if (ended?.status === 'failed' && (await this.#endRefused(taken, ended))) throw problemOf(ended.refusal);
     this.#noteAccepted();
     this.#settleLater(taken, trying);
     return 'accepted' as const;
+  }
+
+  /** Where it has taken the place of an earlier hand-off, something of the item stays to be seen. False where that could not be stored. */
+  #endRefused(
+    taken: TakenHandoff & HandoffLease,
+    ended: Extract<Try, { status: 'failed' }>,
+  ): Promise<boolean> {
+    const outcome = { ...ended, mayExist: taken.mayExist };
+    const end = taken.stood
+      ? this.#settle([{ handoff: taken, outcome }]).then(() => true)
+      : this.#table.drop(taken);
+    return end.catch(() => false);
   }
 
   /** Stores how a try ended, when it does. */
@@ -472,7 +481,7 @@ class AcceptedHandoffs implements Handoffs {
 }
 
 function newHandoff(request: HandoffRequest, options: HandOffOptions, call: Call): NewHandoff {
-  const { externalId, isContinued: mayExist, needsApproval, since = wallMs() } = options;
+  const { externalId, isContinued, mayExist = isContinued, needsApproval, since = wallMs() } = options;
   return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since };
 }
 
@@ -480,20 +489,6 @@ function originOf({ requestId, consumerId = '', consumerName, actor, subject }: 
   return { requestId, consumerId, consumerName, actor, subject };
 }
 
-/** As it is stored of a try that no other shared. */
-function outcomeOf(ended: Awaited<ReturnType<typeof deliver>>, { mayExist }: TakenHandoff): HandoffOutcome {
-  if (ended.status !== 'open') return ended;
-  return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
-}
-
-export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {
-  return new Problem(code, detail, errors && { errors });
-}
-
 function queueFull(): Problem {
   return new Problem('crm_unavailable', 'Too many hand-offs are waiting.', { retryAfter: 60 });
-}
-
-function atStore<T>(work: () => Promise<T>): Promise<T> {
-  return orUnavailable(work, kept);
 }

@@ -57,6 +57,9 @@ export interface TakenRow extends CommonRow, Held {
   approval: Approval['status'] | null;
   fence: string;
   may_exist: boolean;
+  tried_since: Date;
+  replaced: boolean;
+  had_record: boolean | null;
   failures: number;
 }
 
@@ -89,7 +92,9 @@ export function toTaken(row: TakenRow): TakenHandoff {
     validUntil: row.valid_until?.getTime(),
     fence: row.fence,
     mayExist: row.may_exist,
-    since: row.accepted_at.getTime(),
+    since: row.tried_since.getTime(),
+    isReplaced: row.replaced,
+    hadRecord: row.had_record ?? undefined,
     reference: row.reference ?? undefined,
     onRepeat: row.on_repeat ?? undefined,
     needsApproval: row.approval !== null,

@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import type { Claim } from '../../api/idempotency/ledger.ts';
+import { type Claim, recordInUse } from '../../api/idempotency/ledger.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { hasValues } from '../../records/field-values.ts';
 import {
   type Found,
   isFromBefore,
@@ -12,16 +11,18 @@ import {
   type StoredRecord,
   WritesRefused,
 } from '../../records/records.ts';
+import { createRepresentation, entityTag } from '../../records/representation.ts';
 import { isUnknown } from '../handoff/deliver.ts';
 import {
+  type Attempt,
+  changedMeanwhile,
   explain,
   type HandoffConfirmation,
   type HandoffCrm,
   type HandoffRequest,
   type HandoffType,
-  isOwnMaking,
+  meetingOf,
   requireValid,
-  updateOf,
   valuesOf,
 } from '../handoff/handoff.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
@@ -75,65 +76,98 @@ export async function handOffTogether(
   items: readonly TripItem[],
   request: TripRequest,
 ): Promise<ItemAnswer[]> {
-  const { call } = request;
+  const { claim, call } = request;
+  const placeOf = (item: TripItem) => items.findIndex(({ externalId }) => externalId === item.externalId);
   const placedAt: PlacedAt = (error, item) =>
-    refusalOfItem(parts, error, { item, index: items.indexOf(item), call });
-  const waiting = await ofEach(items, (item) => waitingAnswer(parts, item, call), placedAt);
-  const open = items.filter((_, index) => waiting[index] === undefined);
-  const since = request.claim?.since ?? wallMs();
-  const written = await writeOpen(parts, { open, since, placedAt }, request);
-  return items.map((item, index) => waiting[index] ?? (written[open.indexOf(item)] as ItemAnswer));
+    refusalOfItem(parts, error, { item, index: placeOf(item), call });
+  const since = claim?.since ?? wallMs();
+  const mayExist = claim?.continued === true;
+  const continuedSince = mayExist ? since : undefined;
+  const meeting = await parts.handoffs.meet(
+    items,
+    { continuedSince, refusalOf: (refusals) => togetherBy(items, refusals, placedAt) },
+    call,
+  );
+  const open = items.flatMap((item, index): OpenItem[] => {
+    if (meeting.waiting[index] !== undefined) return [];
+    const left = meeting.left[index];
+    const tries = left ? { mayExist: true, isReplaced: true, ...left } : { mayExist, since };
+    return [{ ...item, tries }];
+  });
+  try {
+    const written = await writeOpen(parts, { open, placedAt }, request);
+    await meeting.done();
+    return items.map(({ request: { type }, externalId: external_id }, index) => {
+      const status = meeting.waiting[index];
+      if (status !== undefined) return { type, status, external_id };
+      return written[open.findIndex((item) => item.externalId === external_id)] as ItemAnswer;
+    });
+  } catch (error) {
+    await meeting.undone();
+    throw error;
+  }
 }
 
-/** The answer for an item whose hand-off waits already. */
-async function waitingAnswer(
-  { handoffs }: TripParts,
-  { request, externalId, needsApproval }: TripItem,
-  call: Call,
-): Promise<ItemAnswer | undefined> {
-  const status = await handoffs.meetStored({ externalId, needsApproval }, request, call);
-  return status && { type: request.type, status, external_id: externalId };
-}
-
-type Known = ReadonlyMap<TripItem, StoredRecord & Found>;
+type Known = ReadonlyMap<OpenItem, StoredRecord & Found>;
 
 type PlacedAt = (error: unknown, item: TripItem) => unknown;
 
+/** One for which no hand-off waits. */
+interface OpenItem extends TripItem {
+  tries: Omit<Attempt, 'externalId'>;
+}
+
 interface OpenItems {
-  /** Those for which no hand-off waits. */
-  open: readonly TripItem[];
-  /** Milliseconds since 1970: no earlier try was made before. */
-  since: number;
+  open: readonly OpenItem[];
   placedAt: PlacedAt;
 }
 
 async function writeOpen(
   parts: TripParts,
-  { open, since, placedAt }: OpenItems,
+  { open, placedAt }: OpenItems,
   { claim, call }: TripRequest,
 ): Promise<ItemAnswer[]> {
-  let known: Known = claim?.continued
-    ? await lookUp(parts, open, { found: 'after loss', since }, call)
-    : new Map();
+  const guard = claim && guardOf(parts, open, claim);
+  const look = async (found: Found['found']) => {
+    await guard?.lease();
+    return lookUp(parts, open, found, call);
+  };
+  let isLooked = open.some(isLookedUpFirst);
+  let known: Known = isLooked ? await look('there') : new Map();
   for (let round = 1; ; round++) {
-    const plan = await ofEach(open, (item) => planOf(parts, item, known.get(item), since), placedAt);
+    const plan = await ofEach(open, (item) => planOf(parts, item, known.get(item)), placedAt);
     const writes = plan.flatMap(({ write }) => write ?? []);
-    await claim?.confirmOwnership();
+    await guard?.remember(plan);
     try {
       const refs = writes.length === 0 ? [] : await parts.records.writeTogether(writes, call);
-      return plan.map(({ item, write, status }) => {
-        const ref = write ? refs[writes.indexOf(write)] : known.get(item);
-        return answerOf(item, ref as RecordRef, status);
-      });
+      return plan.map((planned) => answerOf(planned, refOf(planned, { writes, refs, known })));
     } catch (error) {
-      const found = foundAfter(error, claim);
-      const look = () => lookUp(parts, open, { found, since }, call);
-      const more = found && round < mostRounds ? await look().catch(unlessUnknown(error)) : new Map();
+      const found = shownBy(error, open, isLooked);
+      if (!found || round >= mostRounds) throw refusalOf(error, plan, placedAt);
+      const more = await look(found).catch(unlessUnknown(error));
+      isLooked = true;
       // Another unique field has the value, or nothing shows that the call was carried out.
       if (more.size <= known.size) throw refusalOf(error, plan, placedAt);
       known = more;
     }
   }
+}
+
+/** Calls may have made its record, or it has ended and is only to be returned. */
+function isLookedUpFirst({ tries: { mayExist }, request }: OpenItem): boolean {
+  const hasEnded = request.validUntil !== undefined && wallMs() >= request.validUntil;
+  return mayExist === true || (request.onRepeat === 'return' && hasEnded);
+}
+
+/**
+ * What a look-up may show: that a call was carried out whose answer was lost, or records that are there already. Whatever else is wrong
+ * with making an item says nothing where it has one.
+ */
+function shownBy(error: unknown, open: readonly OpenItem[], isLooked: boolean): Found['found'] {
+  if (!(error instanceof WritesRefused)) return isUnknown(error) ? 'after loss' : undefined;
+  const isDuplicate = error.refusals.every((refusal) => refusal.isDuplicate);
+  const mayHaveRecords = !isLooked && open.some(({ request }) => request.onRepeat !== undefined);
+  return isDuplicate || mayHaveRecords ? 'there' : undefined;
 }
 
 /** For a look-up that fails: where the write may have been carried out, its failure says so, and counts. */
@@ -144,15 +178,8 @@ function unlessUnknown(error: unknown): (failure: unknown) => Known {
   };
 }
 
-/** What a look-up would show: that records are there already, or that a call was carried out whose answer was lost. */
-function foundAfter(error: unknown, claim: Claim | undefined): Found['found'] {
-  if (!(error instanceof WritesRefused)) return isUnknown(error) ? 'after loss' : undefined;
-  if (!error.refusals.every(({ isDuplicate }) => isDuplicate)) return undefined;
-  return claim?.continued ? 'after loss' : 'there';
-}
-
 interface Planned {
-  item: TripItem;
+  item: OpenItem;
   /** Undefined where there is nothing to write. */
   write: RecordWrite | undefined;
   status: HandoffConfirmation['status'];
@@ -160,11 +187,10 @@ interface Planned {
 
 function planOf(
   { resources }: TripParts,
-  item: TripItem,
+  item: OpenItem,
   record: (StoredRecord & Found) | undefined,
-  since: number,
 ): Planned {
-  const { request, externalId, needsApproval } = item;
+  const { request, externalId, needsApproval, tries } = item;
   const resource = resources[request.type];
   if (record === undefined) {
     requireValid(request);
@@ -172,28 +198,65 @@ function planOf(
     const { validUntil } = request;
     return { item, write: { resource, externalId, values, validUntil }, status: 'created' };
   }
-  if (request.onRepeat === undefined || isOwnMaking(record, since))
-    return { item, write: undefined, status: 'created' };
-  const values = updateOf(resource, request, { record, needsApproval });
-  if (values === undefined) return { item, write: undefined, status: 'existing' };
-  const isAsWanted = hasValues(resource, record.values, values);
-  const write = isAsWanted ? undefined : { resource, externalId, values, record };
-  return { item, write, status: 'updated' };
+  if (request.onRepeat === undefined) return { item, write: undefined, status: 'created' };
+  const { status, values } = meetingOf(resource, request, { ...tries, needsApproval }, record);
+  return { item, write: values && { resource, externalId, values, record }, status };
 }
 
-function answerOf(
-  { request: { type }, externalId: external_id }: TripItem,
-  { nativeId: id }: RecordRef,
-  status: Planned['status'],
-): ItemAnswer {
-  return { id, type, status, external_id };
+/**
+ * Guards changes of records of items, under the request's key: nobody writes between the look and the call, and what others have changed
+ * since an interrupted call is not overwritten.
+ */
+function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Claim) {
+  const names = open.flatMap(({ request: { type, onRepeat }, externalId }) =>
+    onRepeat === 'update' ? [`${type} ${externalId}`] : [],
+  );
+  const before = new Map((claim.before ?? '').split(' ').map((one) => one.split('=') as [string, string]));
+  let isLeased = false;
+  return {
+    /** Before records are looked up. Throws `idempotency_in_progress`. */
+    async lease(): Promise<void> {
+      if (isLeased || names.length === 0) return;
+      await claim.leaseRecords(names);
+      isLeased = true;
+    },
+    /** Before records are written. Throws `conflict`, and `idempotency_in_progress` once replaced. */
+    async remember(plan: readonly Planned[]): Promise<void> {
+      const states = plan.flatMap(({ item: { externalId }, write }): [string, string][] => {
+        if (write?.record === undefined) return [];
+        const represent = createRepresentation(resources[write.resource.name as HandoffType]);
+        return [[externalId, entityTag(represent(write.record.values))]];
+      });
+      if (states.length === 0) return claim.confirmOwnership();
+      if (states.some(([id, state]) => before.has(id) && before.get(id) !== state)) throw changedMeanwhile();
+      if (!(await claim.rememberBefore(states.map((one) => one.join('=')).join(' ')))) throw recordInUse();
+      await claim.confirmOwnership();
+    },
+  };
 }
 
-/** The records of the items, in one call; those that somebody has deleted where this request may have made them. */
+interface Written {
+  writes: readonly RecordWrite[];
+  refs: readonly RecordRef[];
+  known: Known;
+}
+
+function refOf({ item, write }: Planned, { writes, refs, known }: Written): RecordRef {
+  return (write ? refs[writes.indexOf(write)] : known.get(item)) as RecordRef;
+}
+
+function answerOf({ item, status }: Planned, { nativeId: id }: RecordRef): ItemAnswer {
+  return { id, type: item.request.type, status, external_id: item.externalId };
+}
+
+/**
+ * The records of the items, in one call; those that somebody has deleted where this request may have made them. `found`: after a call of
+ * this request whose answer was lost.
+ */
 async function lookUp(
   { records, resources }: TripParts,
-  items: readonly TripItem[],
-  { found, since }: Found & { since: number },
+  items: readonly OpenItem[],
+  found: Found['found'],
   call: Call,
 ): Promise<Known> {
   const keys = items.map(({ request, externalId }) => ({ resource: resources[request.type], externalId }));
@@ -201,8 +264,11 @@ async function lookUp(
   return new Map(
     items.flatMap((item, index) => {
       const record = rows[index];
-      if (record === undefined || isFromBefore(record, since)) return [];
-      return record.isDeleted && found === 'there' ? [] : [[item, { ...record, found }] as const];
+      const { mayExist, isReplaced, since } = item.tries;
+      const isOwn = mayExist || found === 'after loss';
+      if (record === undefined) return [];
+      if (record.isDeleted && (!isOwn || isReplaced || isFromBefore(record, since))) return [];
+      return [[item, { ...record, found: isOwn ? ('after loss' as const) : found }] as const];
     }),
   );
 }
@@ -228,18 +294,29 @@ export function refusalOfItem(
   return placed(withoutHidden(explain(error, resource, externalId), resource, call), index);
 }
 
-/** Does something for each item. Throws the problems of all for which it fails, as one. */
-async function ofEach<T>(
+/** Refusals of items, by their places, as one. */
+function togetherBy(
   items: readonly TripItem[],
-  work: (item: TripItem) => T | Promise<T>,
+  refusals: ReadonlyMap<number, unknown>,
+  placedAt: PlacedAt,
+): unknown {
+  const failed = [...refusals].map(([at, reason]) => placedAt(reason, items[at] as TripItem));
+  const problems = failed.filter((error) => error instanceof Problem);
+  return problems.length < failed.length
+    ? failed.find((error) => !(error instanceof Problem))
+    : togetherOf(problems);
+}
+
+/** Does something for each item. Throws the problems of all for which it fails, as one. */
+async function ofEach<I extends TripItem, T>(
+  items: readonly I[],
+  work: (item: I) => T | Promise<T>,
   placedAt: PlacedAt,
 ): Promise<T[]> {
   const settled = await Promise.allSettled(items.map(async (item) => work(item)));
-  const failed = settled.flatMap((one, at) =>
-    one.status === 'rejected' ? [placedAt(one.reason, items[at] as TripItem)] : [],
+  const failed = settled.flatMap((one, at): [number, unknown][] =>
+    one.status === 'rejected' ? [[at, one.reason]] : [],
   );
-  const problems = failed.filter((error) => error instanceof Problem);
-  if (problems.length < failed.length) throw failed.find((error) => !(error instanceof Problem));
-  if (problems.length > 0) throw togetherOf(problems);
+  if (failed.length > 0) throw togetherBy(items, new Map(failed), placedAt);
   return settled.map((one) => (one as PromiseFulfilledResult<T>).value);
 }

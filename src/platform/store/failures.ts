@@ -48,7 +48,7 @@ interface StoreFailure {
   externalId?: string;
 }
 
-/** Does work at the database for a request. Throws `store_unavailable` where it fails. */
+/** Does work at the database for a request. Throws `store_unavailable` where it fails, and what it refuses itself: a `Problem`. */
 export async function orUnavailable<T>(
   work: () => Promise<T>,
   { keeps, retryAfter = 1, outcomeUnknown = false, ...facts }: StoreFailure,
@@ -56,6 +56,7 @@ export async function orUnavailable<T>(
   try {
     return await work();
   } catch (cause) {
+    if (cause instanceof Problem) throw cause;
     const detail = `The database that ${keeps} is not available.`;
     throw new Problem('store_unavailable', detail, { retryAfter, outcomeUnknown, ...facts, cause });
   }

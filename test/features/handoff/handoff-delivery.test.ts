@@ -32,7 +32,13 @@ class Delivery {
   constructor() {
     const { log, lines } = recordLog();
     this.#delivery = new HandoffDelivery({
-      ...{ batchMs: 60_000, log, resources: resourcesOf(), visibleTo: () => 'all' },
+      ...{
+        batchMs: 60_000,
+        log,
+        noteRecord: async () => true,
+        resources: resourcesOf(),
+        visibleTo: () => 'all',
+      },
       records: this.#records(),
       table: this.#table(),
       lease: async () => ({ deadline: now() + 60_000 }),
@@ -83,7 +89,15 @@ function newHandoff(): TakenHandoff {
   return {
     ...{ externalId: randomUUID(), type: 'quote', consumerId: 'con_0000000000000001', requestId: 'r' },
     ...{ tripId: randomUUID(), memberId: randomUUID(), name: 'n', source: 's', details: '{}' },
-    ...{ failures: 0, mayExist: false, fence: '1', deadline: now() + 60_000, actor: undefined },
+    ...{
+      failures: 0,
+      mayExist: false,
+      isReplaced: false,
+      hadRecord: undefined,
+      fence: '1',
+      deadline: now() + 60_000,
+      actor: undefined,
+    },
   } as unknown as TakenHandoff;
 }
 

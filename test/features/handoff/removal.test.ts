@@ -89,6 +89,7 @@ describe('the record of a hand-off that has ended', () => {
     const table = new HandoffsTable(seen, mode);
     const delivery = new HandoffDelivery({
       ...{ records, table, batchMs: 1000, log: recordLog().log },
+      noteRecord: async () => true,
       resources: resourcesOf(),
       lease: async () => ({ deadline: now() + 60_000 }),
       settle: async (settled) => void (await table.settle(settled, () => undefined)),

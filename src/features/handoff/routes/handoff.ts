@@ -145,9 +145,10 @@ export function handoffRoute(parts: HandoffParts): Route {
     prepare: (body, bodyText) => readOffer(resources[body.type], body, { bodyText, path: [] }),
     externalIdOf: ({ prepared, consumer }) => itemIdOf(parts, prepared, consumer),
     admit: (call, { headers, body, consumer }) => {
-      // A hand-off that can be stored needs no CRM.
-      const mustBeNow =
-        handoffs.whenCrmIsUnavailable === 'refuse' && !readPreferences(headers.prefer).respondAsync;
+      // A hand-off that can be stored needs no CRM, nor does an item whose hand-off waits.
+      const isStored =
+        handoffs.whenCrmIsUnavailable === 'accept' || readPreferences(headers.prefer).respondAsync;
+      const mustBeNow = !isStored && body.reference === undefined;
       if (mustBeNow && !mustBeApproved(consumer, body.type)) records.admit(call);
     },
     async handle({ prepared: request, headers, consumer, call, claim }) {

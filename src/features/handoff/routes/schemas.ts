@@ -7,7 +7,7 @@ import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts'
 import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
-import { problemOf } from '../handoffs.ts';
+import { problemOf } from '../deliver.ts';
 
 const example = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
 

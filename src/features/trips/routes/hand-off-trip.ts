@@ -4,7 +4,7 @@ import { defineRoute, type Permission, type Route } from '../../../api/route.ts'
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import type { Call } from '../../../platform/base/call.ts';
-import { randomUUID } from '../../../platform/base/chance.ts';
+import { randomUUID, wallMs } from '../../../platform/base/chance.ts';
 import { isObject } from '../../../platform/base/is-object.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
@@ -124,7 +124,8 @@ export function handOffTripRoute(parts: HandoffParts): Route {
         readPreferences(headers.prefer).respondAsync ||
         items.some(({ type }) => mustBeApproved(consumer, type));
       const mayBeStored = parts.handoffs.whenCrmIsUnavailable === 'accept' && atomic !== true;
-      if (!isStored && !mayBeStored) parts.records.admit(call);
+      const mayWait = items.some(({ reference }) => reference !== undefined);
+      if (!isStored && !mayBeStored && !mayWait) parts.records.admit(call);
     },
     async handle({ body, prepared, headers, consumer, call, claim }) {
       const preferences = readPreferences(headers.prefer);
@@ -159,13 +160,14 @@ async function handOffAll(
   items: readonly TripItem[],
   { mayBeStored, ...request }: Request & { mayBeStored: boolean },
 ): Promise<Outcome[]> {
+  const since = request.claim?.since ?? wallMs();
   try {
     return await handOffTogether(parts, items, request);
   } catch (error) {
     const isStored = mayBeStored && parts.handoffs.whenCrmIsUnavailable === 'accept' && mayPass(error);
     if (!isStored) throw error;
-    const mayExist = error.facts.outcomeUnknown === true;
-    return handOffEach(parts, items, { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist });
+    const mayExist = request.claim?.continued === true || error.facts.outcomeUnknown === true;
+    return handOffEach(parts, items, { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist, since });
   }
 }
 
@@ -176,15 +178,16 @@ async function handOffEach(
   {
     claim,
     call,
-    mayExist = false,
+    since = claim?.since,
+    mayExist = claim?.continued === true,
     ...options
-  }: Request & { mayBeAccepted: boolean; waitSeconds: number; mayExist?: boolean },
+  }: Request & { mayBeAccepted: boolean; waitSeconds: number; mayExist?: boolean; since?: number },
 ): Promise<Outcome[]> {
-  const isContinued = mayExist || claim?.continued === true;
+  const isContinued = claim?.continued === true;
   await claim?.confirmOwnership();
   const settled = await Promise.allSettled(
     items.map(async ({ request, externalId, needsApproval }): Promise<ItemAnswer> => {
-      const itemOptions = { ...options, externalId, isContinued, needsApproval, since: claim?.since };
+      const itemOptions = { ...options, externalId, isContinued, mayExist, needsApproval, since };
       const answer = await parts.handoffs.handOff(request, itemOptions, call);
       return typeof answer === 'string'
         ? { type: request.type, status: answer, external_id: externalId }

@@ -32,6 +32,8 @@ describe('an item that is handed off again', () => {
     assert.equal(response.status, status, text);
     return JSON.parse(text) as Answer;
   };
+  const untilReachable = () =>
+    eventually(async () => assert.equal((await gateway.request('/v1/quotes')).status, 200));
   const renamed = (body: object, name: string) => ({
     ...body,
     on_repeat: 'update',
@@ -107,6 +109,7 @@ describe('an item that is handed off again', () => {
       }
     await fault.remove();
     await gateway.org.disarm();
+    await untilReachable();
   });
 
   test('is made again under the same id where its record was deleted', async () => {
@@ -128,6 +131,7 @@ describe('an item that is handed off again', () => {
     assert.equal(response.status, 204);
     await fault.remove();
     await gateway.org.disarm();
+    await untilReachable();
     const again = await answerTo(body, 202, respondAsync);
     assert.equal(again.external_id, accepted.external_id);
     await untilHandoff(gateway, again.external_id);
@@ -196,6 +200,7 @@ describe('an item that is handed off again', () => {
     });
     await fault.remove();
     await gateway.org.disarm();
+    await untilReachable();
     assert.equal((await gateway.org.records('Quote__c', { External_Id__c: external_id })).length, 0);
   });
 });

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { eventually } from '../../../support/eventually.ts';
+import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { readHandoff, respondAsync, tripFor } from '../../../support/handoffs.ts';
+import { assertProblem } from '../../../support/problems.ts';
+
+interface Answer {
+  items: { id?: string; status: string; external_id: string }[];
+}
+
+describe('a trip whose items were handed off before', () => {
+  let gateway: TestGateway;
+  before(async () => {
+    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000' });
+  });
+  after(() => gateway.stop());
+  afterEach(async () => {
+    await gateway.org.disarm();
+    await gateway.org.automate({});
+  });
+
+  const item = (name: string, change: object = {}) => ({
+    ...{ type: 'quote', reference: name, on_repeat: 'update' },
+    result: { name, source: 'hotelbeds', details: { net: 612.4 } },
+    ...change,
+  });
+  const renamed = (name: string, to: string, change: object = {}) =>
+    item(name, { result: { name: to, source: 'hotelbeds', details: {} }, ...change });
+  const trip = (items: object[], change: object = {}) => tripFor(gateway.org.memberId, { items, ...change });
+  const send = (body: object, headers: Record<string, string> = {}, as: Credentials = gateway.console) =>
+    gateway.request('/api/v1/handoffs', { body, headers, as });
+  const answerTo = async (body: object, status: number, headers: Record<string, string> = {}) => {
+    const response = await send(body, headers);
+    const text = await response.text();
+    assert.equal(response.status, status, text);
+    return JSON.parse(text) as Answer;
+  };
+  const namesIn = async (tripId: string) =>
+    (await gateway.org.records('Quote__c', { Trip_Id__c: tripId })).map((row) => row['Name__c']).toSorted();
+  const nameOf = async (id: string) => (await readHandoff(gateway, id)).request?.result['name'];
+
+  test('leaves what waits and what has failed as it is where one item is refused', async () => {
+    const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const body = trip([item('a'), item('b')]);
+    const { items } = await answerTo(body, 202, respondAsync);
+    const [a, b] = items.map(({ external_id }) => external_id) as [string, string];
+    assert.equal((await gateway.request(`/v1/handoffs/${b}`, { method: 'DELETE' })).status, 204);
+    const ended = item('c', { valid_until: '2020-01-01T00:00:00Z' });
+    await eventually(async () => {
+      const refused = { ...body, items: [renamed('a', 'z'), item('b'), ended], atomic: true };
+      await assertProblem(await send(refused), 422, 'offer_expired', '#/items/2/valid_until');
+    });
+    assert.equal(await nameOf(a), 'a');
+    assert.equal((await readHandoff(gateway, b)).status, 'cancelled');
+    // Where the CRM takes nothing, nothing is changed either.
+    await eventually(async () => {
+      const response = await send({ ...body, items: [renamed('a', 'z'), item('d')], atomic: true });
+      assert.equal(response.status, 503, await response.text());
+    });
+    assert.equal(await nameOf(a), 'a');
+    await down.remove();
+  });
+
+  test('changes what waits with the rest, in one answer', async () => {
+    const maker = await gateway.newConsumer({
+      resource: 'quotes',
+      actions: ['read', 'write'],
+      approval: true,
+    });
+    const body = trip([item('a'), item('b')]);
+    const first = await send(body, {}, maker);
+    assert.equal(first.status, 202);
+    const { items } = (await first.json()) as Answer;
+    const other = { ...body, member_id: randomUUID(), items: [renamed('a', 'z'), renamed('b', 'z')] };
+    await assertProblem(await send(other, {}, maker), 422, 'conflict', '#/items/0', '#/items/1');
+    const changed = await send({ ...body, items: [renamed('a', 'z'), item('b')] }, {}, maker);
+    assert.equal(changed.status, 202, await changed.text());
+    assert.deepEqual(await Promise.all(items.map(({ external_id: id }) => nameOf(id))), ['z', 'b']);
+  });
+
+  test('does not overwrite what others have changed since an update of it was interrupted', async () => {
+    const body = trip([item('a'), item('b')]);
+    await eventually(() => answerTo(body, 201));
+    const headers = { 'idempotency-key': randomUUID() };
+    const update = { ...body, items: [renamed('a', 'y'), renamed('b', 'z')] };
+    // The call that writes, after the one that finds the records and the one that reads them.
+    const hung = await gateway.org.arm({
+      match: { path: '/composite', method: 'POST' },
+      effect: { kind: 'hold', stage: 'after' },
+      times: 3,
+    });
+    const first = send(update, headers);
+    for (const count of [1, 2]) {
+      await hung.hit(count);
+      await hung.release();
+    }
+    await hung.hit(3);
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    assert.ok((await first).status >= 500);
+    await gateway.org.disarm();
+    await gateway.org.edit('Quote__c', { Name__c: 'y' }, { Name__c: 'changed since' });
+    await eventually(async () => {
+      const { code } = (await (await send(update, headers)).json()) as { code: string };
+      assert.equal(code, 'conflict');
+    });
+    assert.deepEqual(await namesIn(body.trip_id), ['changed since', 'z']);
+  });
+
+  test('is returned as it is, whatever is wrong with making its items again', async () => {
+    const body = trip([item('a', { on_repeat: 'return' }), item('b', { on_repeat: 'return' })]);
+    await eventually(() => answerTo(body, 201));
+    const ended = body.items.map((one) => ({ ...one, valid_until: '2020-01-01T00:00:00Z' }));
+    for (const headers of [{}, respondAsync])
+      for (const items of [ended, body.items]) {
+        const again = await answerTo({ ...body, items }, 200, headers);
+        assert.deepEqual(
+          again.items.map(({ status }) => status),
+          ['existing', 'existing'],
+        );
+      }
+    const response = await send({ ...body, member_id: randomUUID() });
+    assert.equal(((await response.json()) as { code: string }).code, 'conflict');
+  });
+});
