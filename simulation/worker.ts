@@ -1,4 +1,5 @@
 import './virtual/preload.ts';
+import './virtual/validators.ts';
 import { readOptions } from './options.ts';
 import { takeBack } from './take-back.ts';
 import type { Step } from './workload/plan.ts';

@@ -10,15 +10,16 @@ import zlib from 'node:zlib';
 /** Work in other threads. */
 export const threads = {
   promises: 0,
-  streams: new Set<{ buffer: unknown }>(),
+  /** Where a thread that packs or unpacks a chunk leaves how much room is left, once it is done. */
+  chunks: new Set<Uint32Array>(),
   get areBusy(): boolean {
-    for (const handle of this.streams) {
-      if (handle.buffer) return true;
-      this.streams.delete(handle);
-    }
-    return this.promises > 0;
+    for (const state of this.chunks) if (state[0] !== atWork) this.chunks.delete(state);
+    return this.promises > 0 || this.chunks.size > 0;
   },
 };
+
+/** More room than any buffer has. */
+const atWork = 2 ** 32 - 1;
 
 /**
  * The embedded database has timers of its own, for statistics and time limits. They would outlive a run: those that it starts
@@ -53,17 +54,25 @@ function withCallback(work: Packing) {
   };
 }
 
-type Handle = { buffer: unknown; write(...given: unknown[]): unknown };
+interface Packer {
+  _handle: { write(...given: unknown[]): unknown; onerror(...given: unknown[]): unknown };
+  _writeState: Uint32Array;
+}
 
 /** Notes each chunk that another thread works on. */
 function withCount<Options>(create: (options?: Options) => object) {
   return (options?: Options) => {
     const stream = create(options);
-    const handle = (stream as { _handle: Handle })._handle;
-    const write = handle.write.bind(handle);
+    const { _handle: handle, _writeState: state } = stream as Packer;
+    const { write, onerror } = handle;
     handle.write = (...given) => {
-      threads.streams.add(handle);
-      return write(...given);
+      state[0] = atWork;
+      threads.chunks.add(state);
+      return write.apply(handle, given);
+    };
+    handle.onerror = (...given) => {
+      threads.chunks.delete(state);
+      return onerror.apply(handle, given);
     };
     return stream;
   };
