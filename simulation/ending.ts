@@ -39,6 +39,8 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
   };
   for (const { id, write } of auditor.records.known)
     if (write.final?.status === 202) await look(`/v1/handoffs/${id}`);
+  for (const { id } of auditor.trips.waiting()) await look(`/v1/handoffs/${id}`);
+  for (const { id } of auditor.trips.known) await look(`/v1/trips/${id}`);
   for (const { id } of auditor.reservations.known) if (id !== undefined) await look(`/v1/reservations/${id}`);
   const names = Object.keys(consumers) as ConsumerName[];
   const feeds = new Map<string, FeedEvent[]>();

@@ -5,6 +5,7 @@ import { installWorld } from './virtual/globals.ts';
 import { Random } from './virtual/random.ts';
 import { heal, setTriggers } from './workload/faults.ts';
 import { actionOf, type Step } from './workload/plan.ts';
+import { settleTrip } from './workload/trips.ts';
 import { carryOut, changes, learn, settleChange } from './workload/writes.ts';
 
 /** How a run ended. */
@@ -97,12 +98,13 @@ async function makeEndpoints({ client, receiver }: Stage): Promise<void> {
 /** Every write gets its last word, every decision is made, and what waits for a later time is due now. */
 async function comeToRest(stage: Stage): Promise<void> {
   const { auditor, world, database } = stage;
-  const open = auditor.answers.writes.filter(({ final }) => final === undefined);
+  const open = auditor.answers.writes.filter(({ isOver }) => !isOver);
   await Promise.all(
     open.map(async (write) => {
       const final = await carryOut(stage, write, 60);
       const record = changes.get(write);
       if (record !== undefined) settleChange(record, write, final);
+      settleTrip(stage, write, final, false);
       const made = auditor.records.known.find((known) => known.write === write);
       if (made !== undefined) learn(made, final);
       const reserved = auditor.reservations.known.find((known) => known.write === write);

@@ -8,6 +8,11 @@ export interface Write {
   final: Answer | undefined;
   /** A try got no answer, or one that leaves the outcome open. */
   isUncertain: boolean;
+  /** All of it or nothing. */
+  isAtomic: boolean;
+  /** Its consumer may not do it any more: no last word, and nothing is done. */
+  refusal: Answer | undefined;
+  readonly isOver: boolean;
 }
 
 /** Statuses that are stored under a key (contract, section 5): from then on each repeat gets the same. */
@@ -31,7 +36,17 @@ export class Answers {
   }
 
   begin(request: Request, purpose: Purpose): Write {
-    const write = { request, purpose, final: undefined, isUncertain: false };
+    const write: Write = {
+      request,
+      purpose,
+      final: undefined,
+      isUncertain: false,
+      isAtomic: false,
+      refusal: undefined,
+      get isOver() {
+        return this.final !== undefined || this.refusal !== undefined;
+      },
+    };
     this.writes.push(write);
     return write;
   }
@@ -40,6 +55,7 @@ export class Answers {
   heard(write: Write, answer: Answer | undefined): void {
     if (answer === undefined || answer.status >= 500) write.isUncertain = true;
     if (answer === undefined) return;
+    if (answer.status === 400 || answer.status === 403) this.#refused(write, answer);
     if (answer.status === 500) this.#violate(`${titleOf(write)} got 500: ${answer.text}`);
     if (!isStored(answer)) return;
     const { final } = write;
@@ -50,10 +66,17 @@ export class Answers {
       );
   }
 
+  /** By what it may do now. What an earlier try may have done is looked for first. */
+  #refused(write: Write, answer: Answer): void {
+    if (write.isUncertain)
+      this.#violate(`${titleOf(write)} got ${answer.status} ${codeOf(answer.text)}, though it may have been done`);
+    write.refusal ??= answer;
+  }
+
   /** Each write has come to its end. */
   check(): void {
     for (const write of this.writes)
-      if (write.final === undefined) this.#violate(`${titleOf(write)} never got an answer that is final`);
+      if (!write.isOver) this.#violate(`${titleOf(write)} never got an answer that is final`);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Ending } from './facts.ts';
 import { checkDeliveries, checkFeed, checkIsolation } from './feed.ts';
 import { Records } from './records.ts';
 import { Reservations } from './reservations.ts';
+import { Trips } from './trips.ts';
 
 interface AuditorOptions {
   /** The consumer that may see everything. */
@@ -19,6 +20,7 @@ export class Auditor {
   readonly answers: Answers;
   readonly records: Records;
   readonly reservations: Reservations;
+  readonly trips: Trips;
   readonly #options: AuditorOptions;
 
   constructor(options: AuditorOptions) {
@@ -27,6 +29,7 @@ export class Auditor {
     this.answers = new Answers(violate);
     this.records = new Records(violate);
     this.reservations = new Reservations(violate);
+    this.trips = new Trips(violate);
   }
 
   check(ending: Ending): void {
@@ -34,6 +37,7 @@ export class Auditor {
     this.answers.check();
     this.records.check(ending);
     this.reservations.check(ending);
+    this.trips.check(ending);
     checkFeed(ending, this.#options.everything, violate);
     checkDeliveries(ending, violate);
     checkIsolation(ending, this.#options.owners, violate);

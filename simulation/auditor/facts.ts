@@ -21,11 +21,46 @@ export type Purpose =
   | { kind: 'creation'; collection: Collection; trip: string; values: Values }
   | { kind: 'change'; record: string; values: Partial<Values> }
   | { kind: 'deletion'; record: string }
+  | { kind: 'trip'; trip: string; asked: readonly Asked[] }
   | { kind: 'reservation'; trip: string; startSec: number }
   | { kind: 'cancellation'; trip: string };
 
 export type Collection = 'quotes' | 'bookings';
 export type Values = { name: string; source: string };
+
+/** An offer that is handed off with its trip, and again where it has a reference. */
+export interface Item {
+  /** Stands in the details of its record. */
+  readonly mark: string;
+  readonly type: 'quote' | 'booking';
+  readonly source: string;
+  readonly reference: string | undefined;
+  /** External ID, once somebody was told. */
+  id: string | undefined;
+  /** Contents of which its record has one. */
+  contents: Content[];
+  /** Contents of which its record will have one, if the hand-off that waits ends well. */
+  waiting: Content[] | undefined;
+  /** Somebody was told that it has a record. */
+  isMade: boolean;
+  /** Its record was deleted in the org since. */
+  isDeleted: boolean;
+  /**
+   * It was handed off again by a request with lost answers soon after its record had been deleted: the clocks may differ by more than
+   * lay between, so nobody can say whose the deleted one was.
+   */
+  isDoubtful: boolean;
+}
+
+export type Content = { name: string; night: number };
+
+/** An item as a request hands it off. */
+export interface Asked {
+  readonly item: Item;
+  readonly content: Content;
+  /** What it has replaces what was there. */
+  readonly isUpdate: boolean;
+}
 
 /** A row of the org. */
 export type Row = Readonly<Record<string, unknown>>;

@@ -1,5 +1,6 @@
 import { Random } from '../virtual/random.ts';
 import * as faults from './faults.ts';
+import * as trips from './trips.ts';
 import type { Action } from './writes.ts';
 import * as writes from './writes.ts';
 
@@ -7,6 +8,10 @@ import * as writes from './writes.ts';
 const weights = {
   handOff: 12,
   handOffLater: 8,
+  handOffTrip: 5,
+  handOffAgain: 5,
+  handOffTwice: 2,
+  deleteItem: 2,
   post: 8,
   crowd: 2,
   change: 9,
@@ -33,7 +38,7 @@ const weights = {
 
 export type StepName = keyof typeof weights;
 
-const actions: Record<StepName, Action> = { ...writes, ...faults };
+const actions: Record<StepName, Action> = { ...writes, ...trips, ...faults };
 
 /** One step of a run. It depends on its own seed alone, so that others can be left out. */
 export interface Step {

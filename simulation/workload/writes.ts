@@ -27,11 +27,11 @@ export async function carryOut(stage: Stage, write: Write, most = tries): Promis
   for (let at = 0; at < most; at++) {
     const answer = await client.send(write.request);
     journal.note(
-      `${shortOf(write.request)}: ${answer === undefined ? 'no answer' : `${answer.status} ${briefOf(answer)}`}`,
+      `${shortOf(write)}: ${answer === undefined ? 'no answer' : `${answer.status} ${briefOf(answer)}`}`,
     );
     auditor.answers.heard(write, answer);
     if (answer?.status === 202 && answer.text.includes('awaiting_approval')) await lookBehind(stage, write);
-    if (write.final !== undefined) return write.final;
+    if (write.isOver) return write.final;
     await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
   }
   return undefined;
@@ -48,14 +48,25 @@ async function lookBehind({ org, auditor }: Stage, { purpose, request }: Write):
     auditor.violations.push(`${titleOf({ request })} waits for approval, but ${idsOf(rows)} is live`);
 }
 
-function shortOf({ method, path, key, as, headers }: Request): string {
-  const prefer = headers?.['prefer'] === undefined ? '' : ' async';
-  return `${as} ${method} ${path}${prefer} [${key?.slice(0, 4)}]`;
+function shortOf({ request, purpose }: Write): string {
+  const { method, path, key, as, headers } = request;
+  const prefer = headers?.['prefer'] === undefined ? '' : ` (${headers['prefer']})`;
+  return `${as} ${method} ${path}${prefer}${itemsOf(purpose)} [${key?.slice(0, 4)}]`;
+}
+
+function itemsOf(purpose: Purpose): string {
+  if (purpose.kind !== 'trip') return '';
+  const items = purpose.asked.map(
+    ({ item, isUpdate }) => `${item.mark.slice(0, 4)}${isUpdate ? ' to update' : ''}`,
+  );
+  return ` of trip ${purpose.trip.slice(0, 4)}, items ${items.join(', ')}`;
 }
 
 function briefOf({ status, text, headers }: Answer): string {
   if (status >= 400) return codeOf(text);
   const replayed = headers['idempotent-replayed'] === 'true' ? ' (replayed)' : '';
+  const { items } = JSON.parse(text || '{}') as { items?: { status: string }[] };
+  if (items !== undefined) return `${items.map(({ status }) => status).join(', ')}${replayed}`;
   return `${/"(?:external_)?id":"([0-9a-f-]{36})"/.exec(text)?.[1] ?? ''}${replayed}`;
 }
 
@@ -231,7 +242,7 @@ export const repeat: Action = async (stage, random) => {
   if (done.length === 0) return;
   const write = random.pick(done);
   const answer = await stage.client.send(write.request);
-  stage.journal.note(`${shortOf(write.request)} again: ${answer?.status}`);
+  stage.journal.note(`${shortOf(write)} again: ${answer?.status}`);
   stage.auditor.answers.heard(write, answer);
 };
 
@@ -252,14 +263,20 @@ export const read: Action = async (stage, random) => {
 
 /** Withdraws an accepted hand-off, or the boss decides about one. */
 export const decide: Action = async (stage, random) => {
-  const waiting = stage.auditor.records.known.filter(({ write }) => write.final?.status === 202);
+  const { records, trips } = stage.auditor;
+  const waiting = [
+    ...records.known
+      .filter(({ write }) => write.final?.status === 202)
+      .map(({ id, write }) => ({ id, as: write.request.as })),
+    ...trips.waiting(),
+  ];
   if (waiting.length === 0) return;
-  const { id, write } = random.pick(waiting);
+  const { id, as } = random.pick(waiting);
   const path = `/v1/handoffs/${id}`;
   const way = random.weighted({ approve: 4, reject: 2, withdraw: 2, retry: 1 });
   const request: Request =
     way === 'withdraw'
-      ? { method: 'DELETE', path, as: write.request.as }
+      ? { method: 'DELETE', path, as }
       : {
           method: 'POST',
           path: `${path}/${way}`,

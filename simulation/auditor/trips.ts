@@ -1,0 +1,171 @@
+import { codeOf, titleOf, type Write } from './answers.ts';
+import { type Answer, type Asked, type Content, type Ending, type Item, poison, type Row } from './facts.ts';
+import { idsOf } from './records.ts';
+
+/** Items that are handed off together, and again. One client at a time does so. */
+export interface Trip {
+  readonly id: string;
+  readonly member: string;
+  readonly as: string;
+  readonly items: Item[];
+  isBusy: boolean;
+}
+
+/** What an answer says of one item. */
+interface Said {
+  status: string;
+  external_id: string | null;
+  problem?: { code: string };
+}
+
+const waits = new Set(['accepted', 'awaiting_approval']);
+
+/** Trips: each item once, or none of those that only go together; the newest acknowledged content stands. */
+export class Trips {
+  readonly known: Trip[] = [];
+  readonly #violate: (what: string) => void;
+
+  constructor(violate: (what: string) => void) {
+    this.#violate = violate;
+  }
+
+  begin(trip: Pick<Trip, 'id' | 'member' | 'as'>): Trip {
+    const known = { ...trip, items: [], isBusy: true };
+    this.known.push(known);
+    return known;
+  }
+
+  free(): Trip[] {
+    return this.known.filter(({ isBusy, items }) => !isBusy && items.length > 0);
+  }
+
+  /** Hand-offs that may wait. */
+  waiting(): { id: string; as: string }[] {
+    return this.known.flatMap(({ as, items }) =>
+      items.flatMap(({ id, waiting }) =>
+        id === undefined || waiting === undefined ? [] : [{ id, as }],
+      ),
+    );
+  }
+
+  /** The last word about a request. `isAlone`: no other one is about the same items. */
+  settle(write: Write, asked: readonly Asked[], final: Answer, isAlone = true): void {
+    const body = JSON.parse(final.text) as Partial<Said> & { items?: Said[] };
+    if (final.status >= 300) return this.#refused(write, asked, final.text);
+    const said = body.items ?? [body as Said];
+    if (said.length !== asked.length)
+      return this.#violate(`${titleOf(write)} answers ${said.length} of ${asked.length} items`);
+    const ids = new Set(said.map((one) => one.external_id ?? Symbol('none')));
+    if (ids.size < said.length) this.#violate(`${titleOf(write)} gives two items one id: ${final.text}`);
+    for (const [at, one] of said.entries()) this.#settleItem(write, asked[at] as Asked, one, isAlone);
+  }
+
+  #refused(write: Write, asked: readonly Asked[], text: string): void {
+    const isPoisoned = asked.some(({ content }) => content.name.startsWith(poison));
+    if (codeOf(text) === 'crm_rejected' && !isPoisoned)
+      this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
+  }
+
+  #settleItem(write: Write, { item, content, isUpdate }: Asked, said: Said, isAlone: boolean): void {
+    const title = `${titleOf(write)}, item ${item.mark}`;
+    const { status, external_id: id } = said;
+    if (status === 'failed') {
+      if (write.isAtomic) this.#violate(`${title} failed, though all or none were asked for`);
+      if (said.problem?.code === 'crm_rejected' && !content.name.startsWith(poison))
+        this.#violate(`${title} was refused, though the org had nothing against it: ${said.problem.code}`);
+      return;
+    }
+    if (id !== null) {
+      if (item.id !== undefined && item.id !== id) this.#violate(`${title} is ${id} now, and was ${item.id}`);
+      item.id = id;
+    }
+    const isThere = item.isMade && !item.isDeleted;
+    // By the org's dates nobody can tell whether a lost call made it, or a request shortly before.
+    const isOurs = status === 'created' && isThere && write.isUncertain;
+    if (isAlone && status === 'created' && isThere && !isOurs && item.waiting === undefined)
+      this.#violate(`${title} is said to be created, though it was there`);
+    if (isAlone && status !== 'created' && !waits.has(status) && !isThere && item.waiting === undefined)
+      this.#violate(`${title} is said to be ${status}, though it wasn't there`);
+    if (waits.has(status)) {
+      const before = isUpdate ? [] : (item.waiting ?? (isThere ? item.contents : []));
+      item.waiting = [...before, content];
+      return;
+    }
+    if (isOurs) item.contents = [...item.contents, ...(item.waiting ?? []), content];
+    else if (status === 'existing') item.contents = [...item.contents, ...(item.waiting ?? [])];
+    else item.contents = [content];
+    item.waiting = undefined;
+    item.isMade = true;
+    item.isDoubtful ||= item.isDeleted && write.isUncertain;
+    item.isDeleted = false;
+  }
+
+  check(ending: Ending): void {
+    const live = byMark([...ending.live.values()].flat());
+    const binned = byMark([...ending.binned.values()].flat());
+    for (const trip of this.known) {
+      for (const item of trip.items) {
+        const rows = { live: live.get(item.mark) ?? [], binned: binned.get(item.mark) ?? [] };
+        this.#checkItem(trip, item, rows, ending);
+      }
+      this.#checkPage(trip, ending);
+    }
+  }
+
+  #checkItem({ as, id }: Trip, item: Item, rows: { live: Row[]; binned: Row[] }, { views }: Ending): void {
+    const title = `the item ${item.mark} of the trip ${id} of ${as}`;
+    const { live, binned } = rows;
+    if (live.length > 1) return this.#violate(`${title} has ${live.length} records: ${idsOf(live)}`);
+    if (item.reference === undefined && live.length + binned.length > 1)
+      return this.#violate(`${title} was made twice: ${idsOf([...live, ...binned])}`);
+    const isDelivered =
+      item.waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
+    if (item.isDoubtful) return;
+    const isWanted = isDelivered || (item.isMade && !item.isDeleted);
+    const [row] = live;
+    if (row === undefined) {
+      if (isWanted) this.#violate(`${title} has no record, but was handed off`);
+      return;
+    }
+    if (!isWanted) return this.#violate(`${title} ended without a record, but ${idsOf(live)} is live`);
+    const contents = isDelivered ? item.waiting : item.contents;
+    const has = contentOf(row);
+    if (!contents?.some((one) => one.name === has.name && one.night === has.night))
+      this.#violate(`${title} is ${JSON.stringify(has)}, not ${JSON.stringify(contents)}`);
+  }
+
+  /** The trip shows what the org has of it. */
+  #checkPage({ id, as }: Trip, { live, views }: Ending): void {
+    const page = views.get(`/v1/trips/${id}`);
+    if (page === undefined) return;
+    const all = JSON.parse(page.text) as Partial<Record<'quotes' | 'bookings', unknown[]>>;
+    for (const collection of ['quotes', 'bookings'] as const) {
+      const has = (live.get(collection) ?? []).filter((row) => row['Trip_Id__c'] === id).length;
+      const shown = all[collection]?.length ?? 0;
+      if (has !== shown)
+        this.#violate(`the trip ${id} of ${as} shows ${shown} ${collection}, and the org has ${has}`);
+    }
+  }
+}
+
+function statusIn(view: Answer | undefined): string | undefined {
+  return (JSON.parse(view?.text ?? '{}') as { status?: string }).status;
+}
+
+interface Details {
+  item?: string;
+  night: number;
+}
+
+function detailsOf(row: Row): Details | undefined {
+  const text = row['Details__c'];
+  return typeof text === 'string' && text.startsWith('{') ? (JSON.parse(text) as Details) : undefined;
+}
+
+function contentOf(row: Row): Content {
+  return { name: String(row['Name__c']), night: detailsOf(row)?.night ?? 0 };
+}
+
+function byMark(rows: readonly Row[]): Map<string, Row[]> {
+  return Map.groupBy(rows, (row) => detailsOf(row)?.item ?? '');
+}
