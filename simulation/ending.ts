@@ -1,5 +1,6 @@
 import type { Answer, Collection, Ending, FeedEvent, Request, Row, Table } from './auditor/facts.ts';
 import { objectOf } from './auditor/records.ts';
+import { pairOf } from './clients.ts';
 import { type ConsumerName, consumers, type Stage } from './stage.ts';
 
 const collections: readonly Collection[] = ['quotes', 'bookings'];
@@ -24,7 +25,7 @@ export async function findUnfinished({ database }: Stage): Promise<string[]> {
 
 /** Looks at everything, when all is over. */
 export async function lookAround(stage: Stage, left: readonly string[]): Promise<Ending> {
-  const { org, partner, auditor } = stage;
+  const { org, partner } = stage;
   const rows = async (suffix: string) => {
     const all: [Collection, Row[]][] = [];
     for (const collection of collections)
@@ -32,16 +33,7 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
     return new Map(all);
   };
   const [live, binned] = [await rows(''), await rows('/deleted')];
-  const views = new Map<string, Answer>();
-  const look = async (path: string) => {
-    const answer = await ask(stage, { method: 'GET', path, as: 'boss' });
-    if (answer !== undefined) views.set(path, answer);
-  };
-  for (const { id, write } of auditor.records.known)
-    if (write.final?.status === 202) await look(`/v1/handoffs/${id}`);
-  for (const { id } of auditor.trips.waiting()) await look(`/v1/handoffs/${id}`);
-  for (const { id } of auditor.trips.known) await look(`/v1/trips/${id}`);
-  for (const { id } of auditor.reservations.known) if (id !== undefined) await look(`/v1/reservations/${id}`);
+  const views = await lookAtViews(stage);
   const names = Object.keys(consumers) as ConsumerName[];
   const feeds = new Map<string, FeedEvent[]>();
   for (const name of names) feeds.set(name, await readAll<FeedEvent>(stage, '/v1/events?limit=200', name));
@@ -58,6 +50,8 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
   return {
     live,
     binned,
+    world: await lookAtWorld(stage),
+    intruders: await tryRetired(stage),
     tables: await partner.do<Table[]>('GET', 'bookings'),
     views,
     feeds,
@@ -66,6 +60,47 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
     unfinished: left,
     calls: await countCalls(stage),
   };
+}
+
+/** What clients are shown of what they were told of. */
+async function lookAtViews(stage: Stage): Promise<Map<string, Answer>> {
+  const { records, trips, reservations } = stage.auditor;
+  const views = new Map<string, Answer>();
+  const look = async (path: string, as = 'boss') => {
+    const answer = await ask(stage, { method: 'GET', path, as });
+    if (answer !== undefined) views.set(path, answer);
+  };
+  for (const { id, write } of records.known)
+    if (write.final?.status === 202) await look(`/v1/handoffs/${id}`, write.request.as);
+  for (const { id } of trips.waiting()) await look(`/v1/handoffs/${id}`);
+  for (const { id } of trips.known) await look(`/v1/trips/${id}`);
+  for (const { id } of reservations.known) if (id !== undefined) await look(`/v1/reservations/${id}`);
+  return views;
+}
+
+/** Records of the tester's world, as the org would have them. */
+async function lookAtWorld(stage: Stage): Promise<Ending['world']> {
+  const world = new Map<Collection, Row[]>();
+  for (const collection of collections) {
+    const records = await readAll<Record<string, unknown>>(stage, `/v1/${collection}?limit=200`, 'tester');
+    const rows = records.map(({ id, name, source, trip_id: trip }) => ({
+      ...{ External_Id__c: id, Name__c: name, Source__c: source, Trip_Id__c: trip },
+    }));
+    world.set(collection, rows);
+  }
+  return world;
+}
+
+/** No replica knows a pair that is over. */
+async function tryRetired({ client, retired, replicas }: Stage): Promise<string[]> {
+  const found: string[] = [];
+  for (const { as, pair } of retired) {
+    for (const replica of replicas) {
+      const answer = await client.sendBy(pairOf(pair), { method: 'GET', path: '/v1/consumer', as }, replica);
+      if (answer?.status !== 401) found.push(`${as} at ${replica.actor.name}: ${answer?.status}`);
+    }
+  }
+  return found;
 }
 
 async function readAll<Item>(stage: Stage, path: string, as: string): Promise<Item[]> {

@@ -33,12 +33,16 @@ const on = (resource: Permission['resource'], more: Partial<Permission> = {}): P
   ...more,
 });
 
-/** Who calls. `boss` sees and decides everything, `agent` has its own records alone, `intern` may need approval. */
+/**
+ * Who calls. `boss` sees and decides everything, `agent` has its own records alone, `intern` may need approval, `tester` has a world
+ * of its own.
+ */
 export const consumers = {
   boss: [on('members'), on('quotes'), on('bookings'), on('consumers'), on('webhooks')],
   desk: [on('quotes'), on('bookings'), on('webhooks')],
   agent: [on('quotes', { records: 'own' }), on('bookings', { records: 'own' }), on('webhooks')],
   intern: [on('quotes'), on('bookings')],
+  tester: [on('quotes'), on('bookings')],
 } satisfies Record<string, Permission[]>;
 
 export type ConsumerName = keyof typeof consumers;
@@ -61,11 +65,13 @@ export interface Stage {
   partner: Control;
   receiver: Receiver;
   client: Client;
-  credentials: Readonly<Record<ConsumerName, Credentials>>;
+  credentials: Record<ConsumerName, Credentials>;
   members: readonly string[];
   /** The weather between two processes, by their names: delays, refusals, silence. */
   weather: Map<string, Partial<Fate>>;
   hasBudget: boolean;
+  /** Pairs that are over. */
+  retired: { as: string; pair: Credentials }[];
   /** Kills so far. */
   kills: number;
 }
@@ -133,6 +139,7 @@ export async function setStage(
     credentials,
     members: org.memberIds(20),
     hasBudget,
+    retired: [],
     kills: 0,
   };
   journal.note(`seed ${seed}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
@@ -166,6 +173,7 @@ function environment(random: Random, hasBudget: boolean): Record<string, string>
     VAULT_ADDR: 'http://127.0.0.1:1',
     VAULT_TOKEN: 'unused',
     SECRETS_REFRESH_SECONDS: '30',
+    PUBLIC_URL: 'https://gateway.example.com',
     CRM_CLIENT_ID: 'simulation',
     CRM_USERNAME: 'gateway@example.com',
     CRM_TIMEOUT_MS: random.pick(['2000', '5000', '10000']),
@@ -195,7 +203,11 @@ async function createCredentials(world: World, secrets: SharedSecrets): Promise<
     });
     const made: [string, Credentials][] = [];
     for (const [name, permissions] of Object.entries(consumers)) {
-      const { consumer, apiKey, apiSecret } = await store.create({ name, permissions });
+      const { consumer, apiKey, apiSecret } = await store.create({
+        name,
+        permissions,
+        mode: name === 'tester' ? 'test' : 'live',
+      });
       made.push([name, { id: consumer.id, apiKey, apiSecret }]);
     }
     return Object.fromEntries(made) as Stage['credentials'];

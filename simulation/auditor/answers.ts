@@ -21,6 +21,9 @@ function isStored({ status, text }: Answer): boolean {
   return (status >= 200 && status < 300) || status === 404 || status === 412 || status === 422;
 }
 
+/** Statuses of what a consumer may not do now. */
+const refusals = new Set([400, 403]);
+
 /** The code of a problem. */
 export function codeOf(text: string): string {
   return /"code":"(\w+)"/.exec(text)?.[1] ?? '';
@@ -55,21 +58,23 @@ export class Answers {
   heard(write: Write, answer: Answer | undefined): void {
     if (answer === undefined || answer.status >= 500) write.isUncertain = true;
     if (answer === undefined) return;
-    if (answer.status === 400 || answer.status === 403) this.#refused(write, answer);
+    if (refusals.has(answer.status)) this.#refused(write, answer);
     if (answer.status === 500) this.#violate(`${titleOf(write)} got 500: ${answer.text}`);
     if (!isStored(answer)) return;
-    const { final } = write;
-    if (final === undefined) write.final = answer;
-    else if (final.status !== answer.status || final.text !== answer.text)
+    write.final ??= answer;
+    const { status, text } = write.final;
+    if (status !== answer.status || text !== answer.text)
       this.#violate(
-        `${titleOf(write)} has two answers: ${final.status} ${final.text} and ${answer.status} ${answer.text}`,
+        `${titleOf(write)} has two answers: ${status} ${text} and ${answer.status} ${answer.text}`,
       );
   }
 
   /** By what it may do now. What an earlier try may have done is looked for first. */
   #refused(write: Write, answer: Answer): void {
     if (write.isUncertain)
-      this.#violate(`${titleOf(write)} got ${answer.status} ${codeOf(answer.text)}, though it may have been done`);
+      this.#violate(
+        `${titleOf(write)} got ${answer.status} ${codeOf(answer.text)}, though it may have been done`,
+      );
     write.refusal ??= answer;
   }
 

@@ -38,9 +38,11 @@ export class Auditor {
     this.records.check(ending);
     this.reservations.check(ending);
     this.trips.check(ending);
-    checkFeed(ending, this.#options.everything, violate);
+    checkFeed(ending.feeds.get(this.#options.everything), ending.live, violate);
+    checkFeed(ending.feeds.get('tester'), ending.world, violate);
     checkDeliveries(ending, violate);
     checkIsolation(ending, this.#options.owners, violate);
+    for (const who of ending.intruders) violate(`a pair that is over is still taken: ${who}`);
     for (const what of ending.unfinished) violate(`never finished: ${what}`);
     this.#checkCalls(ending, violate);
   }

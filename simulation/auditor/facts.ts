@@ -14,6 +14,8 @@ export interface Request {
   key?: string;
   body?: string;
   headers?: Record<string, string>;
+  /** Tool of the Model Context Protocol that is called with it. */
+  tool?: string;
 }
 
 /** What a write does once it succeeds. */
@@ -91,6 +93,10 @@ export interface Ending {
   /** By consumer. */
   feeds: ReadonlyMap<string, readonly FeedEvent[]>;
   lists: ReadonlyMap<string, readonly Record<string, unknown>[]>;
+  /** Records of the tester's world, as rows. */
+  world: ReadonlyMap<Collection, readonly Row[]>;
+  /** Who still gets answers with a pair that is over. */
+  intruders: readonly string[];
   /** Ids of the events that each consumer's endpoint has received, and those of the feed since the endpoint exists. */
   received: ReadonlyMap<string, ReadonlySet<string>>;
   /** Work in the database that nobody has finished, one line each. */

@@ -3,16 +3,19 @@ import type { Ending, FeedEvent, Row } from './facts.ts';
 const collections = { quotes: 'quote', bookings: 'booking' } as const;
 
 /** The feed replayed is the org, nothing comes twice, and each event reaches those who may see it and nobody else. */
-export function checkFeed(ending: Ending, everything: string, violate: (what: string) => void): void {
-  const feed = ending.feeds.get(everything) ?? [];
+export function checkFeed(
+  feed: readonly FeedEvent[] | undefined,
+  live: Ending['live'],
+  violate: (what: string) => void,
+): void {
   const ids = new Set<string>();
-  for (const { id } of feed) {
+  for (const { id } of feed ?? []) {
     if (ids.has(id)) violate(`the event ${id} stands twice in the feed`);
     ids.add(id);
   }
   for (const [collection, type] of Object.entries(collections)) {
-    const rows = ending.live.get(collection as keyof typeof collections) ?? [];
-    checkReplay(type, replayed(feed, type), rows, violate);
+    const rows = live.get(collection as keyof typeof collections) ?? [];
+    checkReplay(type, replayed(feed ?? [], type), rows, violate);
   }
 }
 

@@ -51,20 +51,27 @@ export class Records {
   }
 
   /** Those that a client can go on to write. */
-  free(consumer?: string): Known[] {
-    return this.known.filter(
-      ({ id, isBusy, write }) =>
-        id !== undefined && !isBusy && (consumer === undefined || write.request.as === consumer),
-    );
+  free(): Known[] {
+    return this.known.filter(({ id, isBusy }) => id !== undefined && !isBusy);
+  }
+
+  /** Those of them that the org has. */
+  freeInOrg(): Known[] {
+    return this.free().filter(({ write }) => write.request.as !== 'tester');
   }
 
   check(ending: Ending): void {
     for (const collection of ['quotes', 'bookings'] as const) {
       const live = byTrip(ending.live.get(collection));
       const binned = byTrip(ending.binned.get(collection));
+      const world = byTrip(ending.world.get(collection));
       for (const known of this.known.filter(({ creation }) => creation.collection === collection)) {
         const { trip } = known.creation;
-        this.#checkOne(known, { live: live.get(trip) ?? [], binned: binned.get(trip) ?? [] }, ending);
+        const rows = { live: live.get(trip) ?? [], binned: binned.get(trip) ?? [] };
+        if (known.write.request.as !== 'tester') this.#checkOne(known, rows, ending);
+        else if (rows.live.length + rows.binned.length > 0)
+          this.#violate(`${titleOf(known.write)} of a test consumer is in the org`);
+        else this.#checkOne(known, { live: world.get(trip) ?? [], binned: [] }, ending);
       }
     }
   }
@@ -78,16 +85,18 @@ export class Records {
     if (final === undefined) return;
     const wanted = this.#wanted(known, final, ending);
     if (wanted === undefined) return;
-    if (wanted === 'made' && all === 0)
-      return this.#violate(`${title} was ${final.status}, but no record was made`);
-    if (wanted === 'none') {
-      if (!known.creation.values.name.startsWith(poison) && final.text.includes('crm_rejected'))
-        this.#violate(`${title} was refused, though the org had nothing against it: ${final.text}`);
-      if (rows.live.length > 0)
-        this.#violate(`${title} ended without a record, but ${idsOf(rows.live)} is live`);
-      return;
-    }
+    if (wanted === 'none') return this.#checkNone(known, final, rows.live);
+    // A world has no recycle bin.
+    const isGone = known.write.request.as === 'tester' && known.isDeleted;
+    if (all === 0 && !isGone) return this.#violate(`${title} was ${final.status}, but no record was made`);
     this.#checkLife(known, rows.live);
+  }
+
+  #checkNone({ write, creation }: Known, { text }: Answer, live: readonly Row[]): void {
+    const title = titleOf(write);
+    if (!creation.values.name.startsWith(poison) && text.includes('crm_rejected'))
+      this.#violate(`${title} was refused, though the org had nothing against it: ${text}`);
+    if (live.length > 0) this.#violate(`${title} ended without a record, but ${idsOf(live)} is live`);
   }
 
   #checkLife(known: Known, live: readonly Row[]): void {

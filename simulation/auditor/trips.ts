@@ -42,9 +42,7 @@ export class Trips {
   /** Hand-offs that may wait. */
   waiting(): { id: string; as: string }[] {
     return this.known.flatMap(({ as, items }) =>
-      items.flatMap(({ id, waiting }) =>
-        id === undefined || waiting === undefined ? [] : [{ id, as }],
-      ),
+      items.flatMap(({ id, waiting }) => (id === undefined || waiting === undefined ? [] : [{ id, as }])),
     );
   }
 
@@ -66,38 +64,46 @@ export class Trips {
       this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
   }
 
-  #settleItem(write: Write, { item, content, isUpdate }: Asked, said: Said, isAlone: boolean): void {
+  #settleItem(write: Write, asked: Asked, said: Said, isAlone: boolean): void {
+    const { item } = asked;
     const title = `${titleOf(write)}, item ${item.mark}`;
     const { status, external_id: id } = said;
-    if (status === 'failed') {
-      if (write.isAtomic) this.#violate(`${title} failed, though all or none were asked for`);
-      if (said.problem?.code === 'crm_rejected' && !content.name.startsWith(poison))
-        this.#violate(`${title} was refused, though the org had nothing against it: ${said.problem.code}`);
-      return;
-    }
-    if (id !== null) {
-      if (item.id !== undefined && item.id !== id) this.#violate(`${title} is ${id} now, and was ${item.id}`);
-      item.id = id;
-    }
-    const isThere = item.isMade && !item.isDeleted;
+    if (status === 'failed') return this.#failed(write, asked, said);
+    if (id !== null && item.id !== undefined && item.id !== id)
+      this.#violate(`${title} is ${id} now, and was ${item.id}`);
+    item.id = id ?? item.id;
+    const isNew = isAlone && item.waiting === undefined;
+    if (waits.has(status)) item.waiting = [...contentsBefore(asked), asked.content];
+    else this.#made(write, asked, { title, status, isNew });
+  }
+
+  /** The item has a record now. `isNew`: what the answer says of that is certain. */
+  #made(
+    write: Write,
+    { item, content }: Asked,
+    { title, status, isNew }: { title: string; status: string; isNew: boolean },
+  ): void {
     // By the org's dates nobody can tell whether a lost call made it, or a request shortly before.
-    const isOurs = status === 'created' && isThere && write.isUncertain;
-    if (isAlone && status === 'created' && isThere && !isOurs && item.waiting === undefined)
-      this.#violate(`${title} is said to be created, though it was there`);
-    if (isAlone && status !== 'created' && !waits.has(status) && !isThere && item.waiting === undefined)
-      this.#violate(`${title} is said to be ${status}, though it wasn't there`);
-    if (waits.has(status)) {
-      const before = isUpdate ? [] : (item.waiting ?? (isThere ? item.contents : []));
-      item.waiting = [...before, content];
-      return;
-    }
-    if (isOurs) item.contents = [...item.contents, ...(item.waiting ?? []), content];
-    else if (status === 'existing') item.contents = [...item.contents, ...(item.waiting ?? [])];
-    else item.contents = [content];
+    const isOurs = status === 'created' && isThere(item) && write.isUncertain;
+    if (isNew && !isOurs) this.#checkStatus(title, item, status);
+    const before = isOurs || status === 'existing' ? [...item.contents, ...(item.waiting ?? [])] : [];
+    item.contents = status === 'existing' ? before : [...before, content];
     item.waiting = undefined;
     item.isMade = true;
     item.isDoubtful ||= item.isDeleted && write.isUncertain;
     item.isDeleted = false;
+  }
+
+  #failed(write: Write, { item, content }: Asked, { problem }: Said): void {
+    const title = `${titleOf(write)}, item ${item.mark}`;
+    if (write.isAtomic) this.#violate(`${title} failed, though all or none were asked for`);
+    if (problem?.code === 'crm_rejected' && !content.name.startsWith(poison))
+      this.#violate(`${title} was refused, though the org had nothing against it`);
+  }
+
+  #checkStatus(title: string, item: Item, status: string): void {
+    if ((status === 'created') === isThere(item))
+      this.#violate(`${title} is said to be ${status}, though it ${isThere(item) ? 'was' : "wasn't"} there`);
   }
 
   check(ending: Ending): void {
@@ -118,19 +124,19 @@ export class Trips {
     if (live.length > 1) return this.#violate(`${title} has ${live.length} records: ${idsOf(live)}`);
     if (item.reference === undefined && live.length + binned.length > 1)
       return this.#violate(`${title} was made twice: ${idsOf([...live, ...binned])}`);
-    const isDelivered =
-      item.waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
-    if (item.isDoubtful) return;
-    const isWanted = isDelivered || (item.isMade && !item.isDeleted);
-    const [row] = live;
+    if (!item.isDoubtful) this.#checkContent(title, live[0], contentsAtLast(item, views));
+  }
+
+  /** `contents`: one of which the record should have; undefined where there should be none. */
+  #checkContent(title: string, row: Row | undefined, contents: readonly Content[] | undefined): void {
     if (row === undefined) {
-      if (isWanted) this.#violate(`${title} has no record, but was handed off`);
+      if (contents !== undefined) this.#violate(`${title} has no record, but was handed off`);
       return;
     }
-    if (!isWanted) return this.#violate(`${title} ended without a record, but ${idsOf(live)} is live`);
-    const contents = isDelivered ? item.waiting : item.contents;
+    if (contents === undefined)
+      return this.#violate(`${title} ended without a record, but ${idsOf([row])} is live`);
     const has = contentOf(row);
-    if (!contents?.some((one) => one.name === has.name && one.night === has.night))
+    if (!contents.some((one) => one.name === has.name && one.night === has.night))
       this.#violate(`${title} is ${JSON.stringify(has)}, not ${JSON.stringify(contents)}`);
   }
 
@@ -146,6 +152,23 @@ export class Trips {
         this.#violate(`the trip ${id} of ${as} shows ${shown} ${collection}, and the org has ${has}`);
     }
   }
+}
+
+function isThere({ isMade, isDeleted }: Item): boolean {
+  return isMade && !isDeleted;
+}
+
+/** Contents that a hand-off that waits now may meet, and leave. */
+function contentsBefore({ item, isUpdate }: Asked): Content[] {
+  if (isUpdate) return [];
+  return item.waiting ?? (isThere(item) ? item.contents : []);
+}
+
+function contentsAtLast(item: Item, views: Ending['views']): Content[] | undefined {
+  const isDelivered =
+    item.waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
+  if (isDelivered) return item.waiting;
+  return isThere(item) ? item.contents : undefined;
 }
 
 function statusIn(view: Answer | undefined): string | undefined {

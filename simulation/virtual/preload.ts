@@ -70,10 +70,11 @@ function withCount<Options>(create: (options?: Options) => object) {
       threads.chunks.add(state);
       return write.apply(handle, given);
     };
-    handle.onerror = (...given) => {
+    const fail = (...given: unknown[]) => {
       threads.chunks.delete(state);
       return onerror.apply(handle, given);
     };
+    Object.assign(handle, { onerror: fail });
     return stream;
   };
 }

@@ -1,5 +1,6 @@
 import { poison } from '../auditor/facts.ts';
 import { objectOf } from '../auditor/records.ts';
+import type { Credentials } from '../clients.ts';
 import type { Stage } from '../stage.ts';
 import { goodReach } from '../stores/reach.ts';
 import type { Random } from '../virtual/random.ts';
@@ -93,7 +94,11 @@ export const restart: Action = async ({ world, journal, replicas }, random) => {
 };
 
 function otherSettings(random: Random): Record<string, string> {
-  return { HANDOFF_WHEN_CRM_IS_UNAVAILABLE: random.pick(['refuse', 'accept']) };
+  return {
+    HANDOFF_WHEN_CRM_IS_UNAVAILABLE: random.pick(['refuse', 'accept']),
+    COPY_ENABLED: random.pick(['true', 'false']),
+    CRM_TIMEOUT_MS: random.pick(['2000', '5000', '10000']),
+  };
 }
 
 /** One store fails for one replica for a while. */
@@ -155,9 +160,44 @@ export const requireApproval: Action = async (stage, random) => {
   journal.note(`the intern ${approval ? 'needs approval' : 'needs none'}: ${answer?.status}`);
 };
 
+/** Somebody gets another pair; the one before is over at once, or in an hour. The boss helps where the answer was lost. */
+export const rotateKeys: Action = async (stage, random) => {
+  const { client, credentials, journal, world } = stage;
+  const as = random.pick(['desk', 'agent', 'intern'] as const);
+  const before = credentials[as];
+  const graceHours = random.pick([0, 1]);
+  const own = JSON.stringify({ grace_window_hours: graceHours });
+  let answer = await client.send({ method: 'POST', path: '/v1/consumer/rotate', as, body: own });
+  for (let tries = 0; answer?.status !== 200 && tries < 20; tries++) {
+    await world.pause(random.between(200, 2000));
+    const path = `/v1/admin/consumers/${before.id}/rotate`;
+    const body = JSON.stringify({ graceWindowHours: graceHours });
+    answer = await client.send({ method: 'POST', path, as: 'boss', body });
+  }
+  journal.note(`${as} gets another pair, with a grace of ${graceHours} h: ${answer?.status}`);
+  if (answer?.status !== 200) return;
+  const { apiKey, apiSecret } = JSON.parse(answer.text) as Credentials;
+  credentials[as] = { id: before.id, apiKey, apiSecret };
+  if (graceHours > 0) return;
+  stage.retired.push({ as, pair: before });
+  // Its tokens are over too.
+  client.tokens.delete(as);
+};
+
+/** Somebody gets an access token, which some of its requests have from then on. */
+export const fetchToken: Action = async ({ client, credentials, journal }, random) => {
+  const as = random.pick(['desk', 'agent', 'intern'] as const);
+  const { apiKey, apiSecret } = credentials[as];
+  const form = { grant_type: 'client_credentials', client_id: apiKey, client_secret: apiSecret };
+  const answer = await client.ask('/oauth/token', new URLSearchParams(form).toString());
+  journal.note(`${as} asks for a token: ${answer?.status}`);
+  if (answer?.status !== 200) return;
+  client.tokens.set(as, (JSON.parse(answer.text) as { access_token: string }).access_token);
+};
+
 /** Somebody in the org deletes a record, or takes it out of the recycle bin. */
 export const editOrg: Action = async (stage, random) => {
-  const free = stage.auditor.records.free();
+  const free = stage.auditor.records.freeInOrg();
   if (free.length === 0) return;
   const known = random.pick(free);
   const { id, creation, isDeleted } = known;
@@ -172,7 +212,7 @@ export const editOrg: Action = async (stage, random) => {
 
 /** Somebody in the org gives a record another External ID. */
 export const moveId: Action = async (stage, random) => {
-  const free = stage.auditor.records.free().filter(({ isDeleted }) => !isDeleted);
+  const free = stage.auditor.records.freeInOrg().filter(({ isDeleted }) => !isDeleted);
   if (free.length === 0) return;
   const known = random.pick(free);
   const { id, creation } = known;

@@ -24,17 +24,21 @@ const tries = 6;
 /** Sends a write until its answer is final, with pauses. Whether it is. */
 export async function carryOut(stage: Stage, write: Write, most = tries): Promise<Answer | undefined> {
   const { client, world, auditor, journal } = stage;
-  for (let at = 0; at < most; at++) {
+  for (let at = 0; at < most && !write.isOver; at++) {
+    // A program that gives up too early sends it once more while it is still under way.
+    const other = world.random.chance(0.08) ? client.send(write.request) : undefined;
     const answer = await client.send(write.request);
-    journal.note(
-      `${shortOf(write)}: ${answer === undefined ? 'no answer' : `${answer.status} ${briefOf(answer)}`}`,
-    );
+    if (other !== undefined) auditor.answers.heard(write, await other);
+    journal.note(`${shortOf(write)}: ${answer === undefined ? 'no answer' : briefOf(answer)}`);
     auditor.answers.heard(write, answer);
-    if (answer?.status === 202 && answer.text.includes('awaiting_approval')) await lookBehind(stage, write);
-    if (write.isOver) return write.final;
-    await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
+    if (isAwaiting(answer)) await lookBehind(stage, write);
+    if (!write.isOver) await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
   }
-  return undefined;
+  return write.final;
+}
+
+function isAwaiting(answer: Answer | undefined): boolean {
+  return answer?.status === 202 && answer.text.includes('awaiting_approval');
 }
 
 /** What waits for approval is not in the org. */
@@ -49,8 +53,9 @@ async function lookBehind({ org, auditor }: Stage, { purpose, request }: Write):
 }
 
 function shortOf({ request, purpose }: Write): string {
-  const { method, path, key, as, headers } = request;
+  const { method, path, key, as, headers, tool } = request;
   const prefer = headers?.['prefer'] === undefined ? '' : ` (${headers['prefer']})`;
+  if (tool !== undefined) return `${as} calls ${tool} [${key?.slice(0, 4)}]`;
   return `${as} ${method} ${path}${prefer}${itemsOf(purpose)} [${key?.slice(0, 4)}]`;
 }
 
@@ -62,12 +67,13 @@ function itemsOf(purpose: Purpose): string {
   return ` of trip ${purpose.trip.slice(0, 4)}, items ${items.join(', ')}`;
 }
 
+/** Status, and what was made or why not. */
 function briefOf({ status, text, headers }: Answer): string {
-  if (status >= 400) return codeOf(text);
+  if (status >= 400) return `${status} ${codeOf(text)}`;
   const replayed = headers['idempotent-replayed'] === 'true' ? ' (replayed)' : '';
   const { items } = JSON.parse(text || '{}') as { items?: { status: string }[] };
-  if (items !== undefined) return `${items.map(({ status }) => status).join(', ')}${replayed}`;
-  return `${/"(?:external_)?id":"([0-9a-f-]{36})"/.exec(text)?.[1] ?? ''}${replayed}`;
+  if (items !== undefined) return `${status} ${items.map((item) => item.status).join(', ')}${replayed}`;
+  return `${status} ${/"(?:external_)?id":"([0-9a-f-]{36})"/.exec(text)?.[1] ?? ''}${replayed}`;
 }
 
 function valuesOf(random: Random) {
@@ -78,13 +84,12 @@ async function create(
   stage: Stage,
   random: Random,
   as: ConsumerName,
-  headers?: Record<string, string>,
-  isHandoff = true,
+  { headers, way = 'handoff' }: { headers?: Record<string, string>; way?: 'handoff' | 'tool' | 'post' } = {},
 ) {
   const collection: Collection = random.chance(0.5) ? 'quotes' : 'bookings';
   const { name, source } = valuesOf(random);
   // Over such a name a trigger in the org throws.
-  const isPoisoned = random.chance(0.06);
+  const isPoisoned = random.chance(0.06) && as !== 'tester';
   const values = { name: isPoisoned ? `${poison} ${name}` : name, source };
   const trip = random.uuid();
   const about = { trip_id: trip, member_id: random.pick(stage.members) };
@@ -95,8 +100,9 @@ async function create(
     as,
     key: random.uuid(),
     ...(headers && { headers }),
-    path: isHandoff ? '/api/v1/handoff' : `/v1/${collection}`,
-    body: JSON.stringify(isHandoff ? { type, ...about, result: record } : { ...about, ...record }),
+    path: way === 'post' ? `/v1/${collection}` : '/api/v1/handoff',
+    body: JSON.stringify(way === 'post' ? { ...about, ...record } : { type, ...about, result: record }),
+    ...(way === 'tool' && { tool: 'hand_off' }),
   };
   const creation: Extract<Purpose, { kind: 'creation' }> = { kind: 'creation', collection, trip, values };
   const write = stage.auditor.answers.begin(request, creation);
@@ -116,16 +122,21 @@ export function learn(known: Known, final: Answer | undefined): void {
   known.isBusy = final.status !== 201;
 }
 
-export const handOff: Action = (stage, random) =>
-  create(stage, random, random.pick(['desk', 'agent', 'intern'] as const));
+const anyone = ['desk', 'agent', 'intern', 'tester'] as const;
+
+export const handOff: Action = (stage, random) => create(stage, random, random.pick(anyone));
 
 export const handOffLater: Action = (stage, random) =>
-  create(stage, random, random.pick(['desk', 'agent', 'intern'] as const), {
-    prefer: random.pick(['respond-async', 'respond-async, wait=2']),
+  create(stage, random, random.pick(anyone), {
+    headers: { prefer: random.pick(['respond-async', 'respond-async, wait=2']) },
   });
 
 export const post: Action = (stage, random) =>
-  create(stage, random, random.pick(['desk', 'agent'] as const), undefined, false);
+  create(stage, random, random.pick(['desk', 'agent', 'tester']), { way: 'post' });
+
+/** An agent's call of a tool: the intent is the key. */
+export const callTool: Action = (stage, random) =>
+  create(stage, random, random.pick(anyone), { way: 'tool' });
 
 /** Many at once, which share calls. */
 export const crowd: Action = async (stage, random) => {
