@@ -86,8 +86,7 @@ export class Trips {
     // By the org's dates nobody can tell whether a lost call made it, or a request shortly before.
     const isOurs = status === 'created' && isThere(item) && write.isUncertain;
     if (isNew && !isOurs) this.#checkStatus(title, item, status);
-    const before = isOurs || status === 'existing' ? [...item.contents, ...(item.waiting ?? [])] : [];
-    item.contents = status === 'existing' ? before : [...before, content];
+    item.contents = contentsNow({ item, content }, isOurs ? 'uncertain' : status);
     item.waiting = undefined;
     item.isMade = true;
     item.isDoubtful ||= item.isDeleted && write.isUncertain;
@@ -162,6 +161,12 @@ function isThere({ isMade, isDeleted }: Item): boolean {
 function contentsBefore({ item, isUpdate }: Asked): Content[] {
   if (isUpdate) return [];
   return item.waiting ?? (isThere(item) ? item.contents : []);
+}
+
+function contentsNow({ item, content }: Pick<Asked, 'item' | 'content'>, status: string): Content[] {
+  const before = [...item.contents, ...(item.waiting ?? [])];
+  if (status === 'existing') return before;
+  return status === 'uncertain' ? [...before, content] : [content];
 }
 
 function contentsAtLast(item: Item, views: Ending['views']): Content[] | undefined {

@@ -44,6 +44,9 @@ const parallelReads = 16;
 /** At most one unknown key a second costs a read, over all callers: random keys must not load the secrets manager. */
 const lookUpIntervalMs = 1000;
 
+/** A change that was announced while the secrets manager was unavailable is read again so soon: it may have revoked a key. */
+const readLaterMs = 2000;
+
 /** How long decisions wait at most for all to be read again after a pause: then what is loaded stays valid. */
 const catchUpMs = 5000;
 
@@ -198,9 +201,17 @@ export class ConsumerDirectory {
         this.#observe(id, since, () => this.#set(id, secret));
       } catch (err) {
         log.warn({ err, consumer_id: id }, 'a consumer that has changed could not be read');
+        this.#readLater(id);
       }
     } while (reading.again);
     this.#readings.delete(id);
+  }
+
+  #readLater(id: string): void {
+    const read = () => {
+      if (this.#started) void this.readAgain(id);
+    };
+    setTimeout(read, readLaterMs).unref();
   }
 
   /** Reads everything again, in a refresh that begins after this call; never fails: `status` shows the outcome. */

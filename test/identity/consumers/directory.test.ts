@@ -192,6 +192,18 @@ describe('directory of consumers', () => {
     assert.deepEqual(consumers.directory.status(), { connected: true, consumers: 1, ageSeconds: 0 });
   });
 
+  it('reads a change that was announced meanwhile once the secrets manager is back, long before the next refresh', async () => {
+    const fixture = await start(deaf());
+    const shop = await create(fixture);
+    await fixture.consumers.directory.refresh();
+    await fixture.consumers.store.save({ ...shop.consumer, credentials: [] }, shop.version);
+    store.failWith(new SecretsUnavailable('unavailable'));
+    await fixture.consumers.directory.readAgain(shop.consumer.id);
+    assert.equal(await resultOf(fixture, shop), 'accepted');
+    store.failWith(undefined);
+    await until(fixture.consumers, shop, 'revoked');
+  });
+
   it('does not start without the secrets manager', async () => {
     store.failWith(new SecretsUnavailable('no route to the vault'));
     await assert.rejects(start(), SecretsUnavailable);
