@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { tripFor } from '../../../support/handoffs.ts';
+import { tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
 
 interface TripAnswer {
@@ -278,4 +278,25 @@ describe('a trip of which nobody knows what became', () => {
       for (const { External_Id__c: id } of rows) assert.match(JSON.stringify(errors), new RegExp(String(id)));
     });
   }
+
+  test('is stored item by item where Salesforce is away and that is to be accepted, unless all or none was asked for', async (t) => {
+    const gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' });
+    t.after(() => gateway.stop());
+    const { items, ...trip } = tripFor(gateway.org.memberId);
+    const body = { ...trip, items: [...items, { ...items[0], reference: 'A' }] };
+    const send = (sent: object) => gateway.request('/api/v1/handoffs', { body: sent });
+    // It is made, and nobody hears of it.
+    await gateway.org.arm({ match: { method: 'POST' }, effect: { kind: 'loseAnswer' } });
+    await gateway.org.arm({ match: { path: '/query' }, effect: { kind: 'down' } });
+    const stored = await send(body);
+    const text = await stored.text();
+    assert.equal(stored.status, 202, text);
+    const ids = (JSON.parse(text) as TripAnswer).items.map(({ external_id }) => String(external_id));
+    const refused = await send({ ...body, trip_id: randomUUID(), atomic: true });
+    assert.equal(refused.status, 503, await refused.text());
+    await gateway.org.disarm();
+    for (const id of ids) await untilHandoff(gateway, id);
+    const rows = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(rows.map((row) => row['External_Id__c']).toSorted(), ids.toSorted());
+  });
 });
