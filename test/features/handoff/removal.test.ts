@@ -31,6 +31,8 @@ describe('the record of a hand-off that has ended', () => {
     /** Since it ended. */
     seconds?: number;
     reference?: string;
+    /** Whether its item had a record before the first call; by default nobody has looked. */
+    hadRecord?: boolean;
   }
   /** One that may have a record. */
   async function add({
@@ -38,14 +40,15 @@ describe('the record of a hand-off that has ended', () => {
     status = 'cancelled',
     seconds = 0,
     reference,
+    hadRecord,
   }: NewRow) {
     const externalId = randomUUID();
     const isOpen = status === 'accepted';
     await sql`
       insert into handoffs (external_id, type, status, consumer_id, request_id, trip_id, member_id, name, source, details,
-        reference, may_exist, fence, lease_until, due_at, accepted_at, completed_at)
+        reference, had_record, may_exist, fence, lease_until, due_at, accepted_at, completed_at)
       values (${externalId}, 'quote', ${status}, ${consumerId}, 'r', ${randomUUID()}, ${randomUUID()}, 'n', 's', '{}',
-        ${reference ?? null}, true,
+        ${reference ?? null}, ${hadRecord ?? null}, true,
         1, to_timestamp(0), now(), now(), ${isOpen ? null : sql`now() - make_interval(secs => ${seconds})`})`.execute(
       database.sql,
     );
@@ -138,6 +141,18 @@ describe('the record of a hand-off that has ended', () => {
       const own = crmWith(again);
       await deliver(own.records);
       assert.equal(own.made.has(again), status === 'failed');
+    }
+  });
+
+  it('is left as it is where the item was known to have it, however soon before, and removed where it had none', async () => {
+    for (const [hadRecord, minutes] of [
+      [true, 0],
+      [false, 10],
+    ] as const) {
+      const id = await add({ reference: 'offer-1', hadRecord });
+      const crm = crmWith(id, minutes);
+      await deliver(crm.records);
+      assert.equal(crm.made.has(id), hadRecord);
     }
   });
 

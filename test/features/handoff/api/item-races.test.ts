@@ -82,15 +82,16 @@ describe('an item that is handed off again while calls for it are lost', () => {
   test('keeps its record where an update of it is withdrawn, however soon', async () => {
     const body = item();
     const { external_id } = await answerTo(body, 201);
-    for (const change of [{}, { on_repeat: 'return' }]) {
-      await gateway.org.arm({ match: {}, effect: { kind: 'hang' } });
-      await answerTo(renamed(body, 'Hotel Mar', change), 202, respondAsync);
-      await untilHandoff(gateway, external_id, ({ attempts }) => attempts > 0);
-      await withdraw(external_id);
-      await gateway.org.disarm();
-      // The service has looked after it once the item can be handed off again.
-      await eventually(async () => assert.equal((await send({ ...body, on_repeat: 'return' })).status, 200));
-    }
+    const hung = await gateway.org.arm({ match: {}, effect: { kind: 'hang' } });
+    await answerTo(renamed(body, 'Hotel Mar'), 202, respondAsync);
+    await untilHandoff(gateway, external_id, ({ attempts }) => attempts > 0);
+    await withdraw(external_id);
+    const looked = await gateway.org.arm({ match: {}, effect: { kind: 'latency', ms: 1 } });
+    await hung.remove();
+    // The service looks for what it may have made, and the item is not free before it is done.
+    await looked.hit();
+    const again = await eventually(() => answerTo({ ...body, on_repeat: 'return' }, 200));
+    assert.equal(again.status, 'existing');
     assert.equal((await namesIn(body.trip_id)).length, 1);
   });
 
@@ -100,10 +101,10 @@ describe('an item that is handed off again while calls for it are lost', () => {
     const failing = await gateway.org.arm({
       match: { operation: 'update' },
       effect: { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'Failed.' },
-      times: 1,
     });
     await answerTo(renamed(body, 'Hotel Mar'), 202, respondAsync);
-    await failing.hit();
+    await untilHandoff(gateway, external_id, ({ attempts, status }) => attempts > 1 || status === 'created');
+    await failing.remove();
     await untilHandoff(gateway, external_id);
     assert.deepEqual(await namesIn(body.trip_id), ['Hotel Mar']);
   });
