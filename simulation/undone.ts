@@ -46,7 +46,7 @@ export const undone: Readonly<Record<string, Undone>> = {
   },
   'repeat-after-approval': {
     file: 'src/features/handoff/handoffs.ts',
-    now: `    const known = await this.#knownRecord(handoff, call);
+    now: `    const known = await knownRecord(this.#options, handoff, call);
     if (known) return known;`,
     before: '',
     fault: 'A hand-off that was made waits for approval once its consumer needs it.',
