@@ -6,7 +6,7 @@ import { limitsOf } from '../src/crm/budget/bucket.ts';
  * a simulation and against the page.
  */
 
-/** On two cores of a slow machine: the last run in docs/performance.md needed a little over half of it. */
+/** On two cores of a slow machine: bench/last-run.md needed a little over half of it. */
 const measured = {
   /** Processor time of the gateway for a read, and for a keyed write, gathered with others; in seconds. */
   read: 0.00026,

@@ -98,7 +98,7 @@ describe('the model of capacity', () => {
   }
 
   test('gives the calls that the benchmark has measured without a budget', () => {
-    // docs/performance.md, "Arrivals at random": reads, calls each.
+    // bench/last-run.md, "Arrivals at random": reads, calls each.
     assertNear(callsFor(50) / 50, 0.5, 0.1, '50 a second');
     assertNear(callsFor(500) / 500, 0.1, 0.1, '500 a second');
   });
