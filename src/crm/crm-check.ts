@@ -16,7 +16,7 @@ import { ownerFaults } from './owner-check.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
 import type { ApiUsage } from './rest/quota.ts';
-import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
+import { CrmClient } from './rest/rest-client.ts';
 import { checkResource } from './schema-check.ts';
 import { type AccessToken, readInstanceUrl } from './token/access-token.ts';
 import { AssertionSigner, type KeyCertificate } from './token/jwt.ts';
@@ -86,7 +86,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
   let usage: ApiUsage | undefined;
   const clientWith = (token: AccessToken): CrmClient =>
-    createCrmClient({
+    new CrmClient({
       ...options,
       http,
       tokens: only(token),

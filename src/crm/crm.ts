@@ -11,7 +11,6 @@ import type { ChangeSource } from '../records/changes.ts';
 import { type Resources, resourcesOf } from '../records/mapping.ts';
 import type { Records } from '../records/records.ts';
 import { queryPath } from './batching/find.ts';
-import { ForwardedBatches } from './batching/forwarded-batches.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { CrmHealth } from './crm-health.ts';
@@ -19,9 +18,11 @@ import { createColumns } from './optional-columns.ts';
 import { OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
 import { budgetExhausted } from './rest/failure.ts';
-import { type CrmClient, createCrmClient } from './rest/rest-client.ts';
+import { CrmClient } from './rest/rest-client.ts';
 import type { OnMetered } from './rest/transport.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
+import { ForwardedBatches } from './scheduling/forwarded-batches.ts';
+import { Scheduler } from './scheduling/scheduler.ts';
 import { hashConnection } from './token/access-token.ts';
 import { Backoff } from './token/backoff.ts';
 import { AssertionSigner, type OnKey } from './token/jwt.ts';
@@ -80,7 +81,7 @@ export function createCrm(options: CrmOptions): Crm {
   const { signer, tokens } = createTokens(options, http, connectionHash);
   const budget = openBudget(options, () => client.usage);
   const signals = createSignals();
-  const client = createCrmClient({
+  const client = new CrmClient({
     ...options,
     budget,
     http,
@@ -91,6 +92,7 @@ export function createCrm(options: CrmOptions): Crm {
   });
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
+  const scheduler = new Scheduler({ ...options, client, budget, forwarded });
   const columnsOf = createColumns();
   const resources = options.resources ?? resourcesOf();
   const schema = new OrgSchema({ resources, client, columnsOf, log });
@@ -101,7 +103,7 @@ export function createCrm(options: CrmOptions): Crm {
     records: createSalesforceRecords({
       ...options,
       client,
-      forwarded,
+      scheduler,
       columnsOf,
       onWrite: () => void signals.changed.notify(),
       onMissing: (...found) => signals.missing.notify(...found),

@@ -50,21 +50,21 @@ export type Described = ReadonlyMap<string, DescribedObject | null>;
  * permissions (REST Developer Guide, sObject Describe). Throws `Problem`, `CrmFailure`.
  */
 export async function describeObjects(
-  { send, dataPath }: Pick<CrmClient, 'send' | 'dataPath'>,
+  client: Pick<CrmClient, 'send' | 'dataPath'>,
   names: readonly string[],
   call: Call,
 ): Promise<Described> {
   const parts = names.map((name) => ({
     method: 'GET' as const,
-    path: `${dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
+    path: `${client.dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
   }));
   const request: CrmRequest = {
     operation: 'describe',
     effect: 'read',
     records: names.length,
-    ...toComposite(dataPath, parts),
+    ...toComposite(client.dataPath, parts),
   };
-  const answers = readComposite(await send(request, call), parts.length, request);
+  const answers = readComposite(await client.send(request, call), parts.length, request);
   const described = answers.map(({ status, headers, body }, index) => {
     const name = names[index] as string;
     if (status === 404) return [name.toLowerCase(), null] as const;
@@ -85,16 +85,16 @@ export interface ListedObject {
 
 /** The objects that the integration user may see (REST Developer Guide, Describe Global). Throws `Problem`, `CrmFailure`. */
 export async function listObjects(
-  { send, dataPath }: Pick<CrmClient, 'send' | 'dataPath'>,
+  client: Pick<CrmClient, 'send' | 'dataPath'>,
   call: Call,
 ): Promise<ListedObject[]> {
   const request = {
     operation: 'describe',
     effect: 'read',
     method: 'GET',
-    path: `${dataPath}/sobjects`,
+    path: `${client.dataPath}/sobjects`,
   } as const;
-  const { status, headers, body } = await send(request, call);
+  const { status, headers, body } = await client.send(request, call);
   if (status !== 200) throw failureOf({ status, headers, body }, request);
   return listOf(recordOf(body)['sobjects']).map((object) => ({
     name: text(object['name']),

@@ -5,23 +5,23 @@ import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../recor
 import type { Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
 import { queryPath, readPage } from './batching/find.ts';
-import { type LargePages, largeFrom } from './large-pages.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
 import { lacksOwner, misfitFailure, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { type Position, pageQuery } from './soql/query.ts';
 
+/** A page with more bytes than this needs a slot for large pages. */
+const largeFrom = 512 * 1024;
 /** Queries at most for one list: the CRM may make the parts of its answers short. */
 const maxQueries = 40;
 
 interface ListOptions {
   resource: Resource;
-  client: Pick<CrmClient, 'send' | 'dataPath' | 'shortestCallMs'>;
+  client: Pick<CrmClient, 'send' | 'dataPath' | 'permits'>;
   columns: OptionalColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
-  largePages: LargePages;
 }
 
 /**
@@ -64,14 +64,14 @@ class PageReading {
   readonly release = () => this.#leave?.();
 
   async toEnd(): Promise<RecordPage> {
-    const { client, largePages } = this.#options;
+    const { client } = this.#options;
     for (let queries = 0; queries < maxQueries; queries++) {
       // One more than the page holds shows whether there is a next one.
       const limit = this.#query.limit - this.#records.length + 1;
       const isComplete = await this.#ask(limit);
       const { records, bytes, rows, end } = this.#part;
       if (end === 'no slot') {
-        this.#leave = await largePages.enter(this.#call, client.shortestCallMs);
+        this.#leave = await client.permits.largePage(this.#call);
         continue;
       }
       this.#records.push(...records);
@@ -163,7 +163,7 @@ class PageReading {
     const bytes = this.#bytes + this.#part.bytes + length;
     if (count === limit || (count > 0 && bytes > maxBytes)) return 'full';
     if (bytes <= largeFrom) return undefined;
-    this.#leave ??= this.#options.largePages.tryEnter(this.#call);
+    this.#leave ??= this.#options.client.permits.tryLargePage(this.#call);
     return this.#leave === undefined ? 'no slot' : undefined;
   }
 

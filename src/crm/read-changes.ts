@@ -121,7 +121,7 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
  */
 async function readWhole(
   {
-    client: { send, dataPath },
+    client,
     used,
   }: { client: ChangeSourceOptions['client']; used: ReadonlyMap<Resource, Resource> },
   unfinished: readonly ChangedRecord[],
@@ -132,10 +132,10 @@ async function readWhole(
     const ids = unfinished.filter((record) => record.resource === resource).map(({ nativeId }) => nativeId);
     for (let start = 0; start < ids.length; start += wholeAtOnce) {
       const some = ids.slice(start, start + wholeAtOnce);
-      const path = queryPath(dataPath, toSoql(byIdsQuery(usedOf(used, resource), some)));
+      const path = queryPath(client.dataPath, toSoql(byIdsQuery(usedOf(used, resource), some)));
       const take = (row: CrmRow) => rows.set(String(row['Id']), row).size > 0;
       const request = { operation: 'changes', effect: 'read', method: 'GET', path } as const;
-      await send({ ...request, takeRows: () => take }, call);
+      await client.send({ ...request, takeRows: () => take }, call);
     }
   }
   return rows;
@@ -165,22 +165,22 @@ function nextColumns({ fields }: Resource): string[] {
 }
 
 async function readIds(
-  { send, dataPath }: ChangeSourceOptions['client'],
+  client: ChangeSourceOptions['client'],
   ranges: readonly IdRange[],
   most: number,
   call: Call,
 ): Promise<ReadIds[]> {
   const parts = ranges.map(({ resource, ...range }) => ({
     method: 'GET' as const,
-    path: queryPath(dataPath, idsQuery(resource, range, most)),
+    path: queryPath(client.dataPath, idsQuery(resource, range, most)),
   }));
   const request: CrmRequest = {
     operation: 'changes',
     effect: 'read',
     records: most,
-    ...toComposite(dataPath, parts),
+    ...toComposite(client.dataPath, parts),
   };
-  const answers = readComposite(await send(request, call), parts.length, request);
+  const answers = readComposite(await client.send(request, call), parts.length, request);
   return answers.map((answer) => {
     const { isWhole } = countRows(requireSuccess(answer, request).body, most);
     const { records } = answer.body as { records: CrmRow[] };

@@ -26,17 +26,12 @@ import {
   WritesRefused,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
-import { Batcher } from './batching/batcher.ts';
 import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
 import { nativeIdOf } from './batching/composite.ts';
 import { type Created, type Creation, createCreate } from './batching/create.ts';
 import { createFind, isDeleted, type Lookup, type OperationOptions } from './batching/find.ts';
-import type { ForwardedBatches } from './batching/forwarded-batches.ts';
-import { type MixedKind, Mixing } from './batching/mixing.ts';
-import { ObjectSize } from './batching/object-size.ts';
 import type { Operation } from './batching/operation.ts';
 import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
-import { createLargePages } from './large-pages.ts';
 import { listRecords } from './list-records.ts';
 import { createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
 import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
@@ -45,6 +40,9 @@ import { Owners } from './owners.ts';
 import { CrmFailure, type FailureKind, queueFull } from './rest/failure.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+import { ObjectSize } from './scheduling/object-size.ts';
+import type { RequestKind } from './scheduling/request-kind.ts';
+import type { Scheduler } from './scheduling/scheduler.ts';
 import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
 /** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
@@ -52,31 +50,29 @@ export type OnMissing = (resource: Resource, externalId: string, call: Call, sin
 
 interface SalesforceRecordsOptions {
   client: CrmClient;
-  /** The longest that a call may take. */
-  timeoutMs: number;
+  scheduler: Scheduler;
   /** See the setting of this name. */
   ownerVerifiedOnly: boolean;
   log: Log;
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => OptionalColumns;
-  forwarded?: ForwardedBatches | undefined;
   /** Called after each write, successful or not. */
   onWrite: () => void;
   /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
   onMissing: OnMissing;
 }
 
-/** A batcher for each operation on the records of one resource, and how their rows are read. */
-interface Batchers {
+/** A kind of requests for each operation on the records of one resource, and how their rows are read. */
+interface Kinds {
   columns: OptionalColumns;
   /** For rows with the columns of `used`. */
   toRecordOf: (used: Resource) => OperationOptions['toRecord'];
-  finds: Batcher<Lookup, StoredRecord | undefined>;
-  findsWithDeleted: Batcher<Lookup, StoredRecord | undefined>;
-  creates: Batcher<Creation, Created>;
-  updates: Batcher<Update, Updated>;
-  deletes: Batcher<Deletion, undefined>;
+  finds: RequestKind<Lookup, StoredRecord | undefined>;
+  findsWithDeleted: RequestKind<Lookup, StoredRecord | undefined>;
+  creates: RequestKind<Creation, Created>;
+  updates: RequestKind<Update, Updated>;
+  deletes: RequestKind<Deletion, undefined>;
 }
 
 /** The records of the CRM's objects. Requests that come while others are in flight share a call. */
@@ -87,22 +83,19 @@ export function createSalesforceRecords(options: SalesforceRecordsOptions): Reco
 class SalesforceRecords implements Records {
   readonly #options: SalesforceRecordsOptions;
   /** By the name of the resource; made with the first request for it. */
-  readonly #batchers = new Map<string, Batchers>();
+  readonly #kinds = new Map<string, Kinds>();
   readonly #order = new RecordOrder();
-  readonly #largePages = createLargePages();
-  readonly #mixing: Mixing | undefined;
   readonly #owners: Owners;
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
-    this.#mixing = options.client.budget && new Mixing(options.client);
     this.#owners = new Owners(options);
   }
 
   admit(call: Call): void {
     requireLive(call);
     try {
-      this.#options.client.admission.check(call);
+      this.#options.client.permits.check(call);
     } catch (error) {
       throw asProblem(error, undefined);
     }
@@ -148,9 +141,9 @@ class SalesforceRecords implements Records {
       visible: call.visible(resource.collection),
     };
     try {
-      const { creates } = this.#batchersOf(resource);
+      const { creates } = this.#kindsOf(resource);
       const { record, ...created } = await this.#owners.make(resource, call, (ownerId) =>
-        this.#submit(() => creates.submit({ ...creation, ownerId }, call)),
+        this.#submit(() => this.#options.scheduler.submit(creates, { ...creation, ownerId }, call)),
       );
       return { ...created, ...record };
     } catch (error) {
@@ -194,7 +187,7 @@ class SalesforceRecords implements Records {
 
   get #together(): TogetherOptions {
     const toRecordOf: TogetherOptions['toRecordOf'] = (resource, used) =>
-      this.#batchersOf(resource).toRecordOf(used);
+      this.#kindsOf(resource).toRecordOf(used);
     return { ...this.#options, toRecordOf, owners: this.#owners };
   }
 
@@ -217,7 +210,7 @@ class SalesforceRecords implements Records {
     try {
       const since = monotonicMs();
       const lookup = { key: externalId.toLowerCase(), visible: call.visible(resource.collection) };
-      const found = await this.#batchersOf(resource)[by].submit(lookup, call);
+      const found = await this.#options.scheduler.submit(this.#kindsOf(resource)[by], lookup, call);
       if (found === undefined && by === 'finds') await this.#noteMissing(resource, lookup.key, call, since);
       return found;
     } catch (error) {
@@ -227,9 +220,9 @@ class SalesforceRecords implements Records {
 
   async list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage> {
     requireLive(call);
-    const { toRecordOf, columns } = this.#batchersOf(resource);
+    const { toRecordOf, columns } = this.#kindsOf(resource);
     try {
-      const options = { ...this.#options, resource, columns, toRecordOf, largePages: this.#largePages };
+      const options = { ...this.#options, resource, columns, toRecordOf };
       return await listRecords(options, query, call);
     } catch (error) {
       throw await asProblemOfOrg(error, { resource, need: 'read', written: [], call });
@@ -256,17 +249,17 @@ class SalesforceRecords implements Records {
   }
 
   #update(resource: Resource, update: Update, call: Call): Promise<Updated> {
-    const { updates } = this.#batchersOf(resource);
+    const { updates } = this.#kindsOf(resource);
     const written = Object.keys(update.values);
     return this.#change({ resource, need: 'write', written, call }, update.ref, () =>
-      updates.submit(update, call),
+      this.#options.scheduler.submit(updates, update, call),
     );
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
-    const { deletes } = this.#batchersOf(resource);
+    const { deletes } = this.#kindsOf(resource);
     await this.#change({ resource, need: 'write', written: [], call }, ref, () =>
-      deletes.submit({ ref }, call),
+      this.#options.scheduler.submit(deletes, { ref }, call),
     );
   }
 
@@ -323,21 +316,18 @@ class SalesforceRecords implements Records {
     if (call.background === undefined) await this.#options.onMissing(resource, externalId, call, since);
   }
 
-  #batchersOf(resource: Resource): Batchers {
+  #kindsOf(resource: Resource): Kinds {
     const key = resourceKey(resource);
-    let batchers = this.#batchers.get(key);
-    if (batchers === undefined) {
-      batchers = createBatchers(resource, { ...this.#options, mixing: this.#mixing });
-      this.#batchers.set(key, batchers);
+    let kinds = this.#kinds.get(key);
+    if (kinds === undefined) {
+      kinds = createKinds(resource, this.#options);
+      this.#kinds.set(key, kinds);
     }
-    return batchers;
+    return kinds;
   }
 }
 
-function createBatchers(
-  resource: Resource,
-  options: SalesforceRecordsOptions & { mixing: Mixing | undefined },
-): Batchers {
+function createKinds(resource: Resource, options: SalesforceRecordsOptions): Kinds {
   const toRecord = createRecordReader(resource, options.metrics);
   const columns = options.columnsOf(resource);
   const toRecordOf = (used: Resource): OperationOptions['toRecord'] => {
@@ -355,36 +345,34 @@ function createBatchers(
     .digest('base64url');
   const objectSize = new ObjectSize();
   options.metrics.crmBatchSplits.inc({ object: resource.crmObject }, 0);
-  const batcher = <Item, Result>(operation: Operation<Item, Result>, kind: string = operation.name) => {
-    const name = `${resourceKey(resource)} ${kind}`;
-    const object = resource.crmObject;
-    const mixedKind = options.mixing && mixedKindOf(resource, operation, kind);
-    const batchKey = `${name} ${fields}`;
-    return new Batcher({ ...options, operation, name, object, objectSize, batchKey, mixedKind });
+  const kind = <Item, Result>(operation: Operation<Item, Result>, what: string = operation.name) => {
+    const name = `${resourceKey(resource)} ${what}`;
+    const { crmObject: object } = resource;
+    const rows = rowsOf(resource, what);
+    return options.scheduler.addKind({
+      ...{ operation, name, object, objectSize, rows },
+      batchKey: `${name} ${fields}`,
+    });
   };
   return {
     columns,
     toRecordOf,
-    finds: batcher(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
-    findsWithDeleted: batcher(
+    finds: kind(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
+    findsWithDeleted: kind(
       withOptionalColumns(columns, (used) => createFind({ ...over(used), withDeleted: true }), everyColumn()),
       'find with deleted',
     ),
-    creates: batcher(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
-    updates: batcher(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
-    deletes: batcher(createDelete(over(withKeyOnly(resource)))),
+    creates: kind(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
+    updates: kind(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
+    deletes: kind(createDelete(over(withKeyOnly(resource)), resource)),
   };
 }
 
-/** A write is read back by the query that looks for records. */
-function mixedKindOf(
-  resource: Resource,
-  { effect }: Pick<Operation<never, unknown>, 'effect'>,
-  kind: string,
-): MixedKind {
+/** Under which queries are put together; a write is read back by the query that looks for records. */
+function rowsOf(resource: Resource, kind: string): string | undefined {
+  if (kind === 'delete') return undefined;
   const key = resourceKey(resource);
-  const rows = kind === 'find with deleted' ? `${key} with deleted` : key;
-  return { rows: kind === 'delete' ? undefined : rows, isWrite: effect !== 'read' };
+  return kind === 'find with deleted' ? `${key} with deleted` : key;
 }
 
 /** Without the types that the org gives: replicas learn them at different times. */

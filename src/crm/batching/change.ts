@@ -3,11 +3,10 @@ import type { FieldValues, RecordRef, StoredRecord } from '../../records/records
 import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmRequest } from '../rest/request.ts';
+import type { BatchCall, CrmRequest } from '../rest/request.ts';
 import { byIdsQuery } from '../soql/query.ts';
 import { isTooMuch } from './execute.ts';
-import { type OperationOptions, queryRows } from './find.ts';
+import { type OperationOptions, parentIn, queryRows } from './find.ts';
 import type { Operation, Reconciled } from './operation.ts';
 import { unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
@@ -36,6 +35,7 @@ export function createUpdate(options: OperationOptions): Operation<Update, Updat
     effect: 'change',
     size: ({ values, ref, readBack }) =>
       sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0),
+    parentOf: ({ values, ref }) => parentIn(resource, { ...('values' in ref && ref.values), ...values }),
     execute: (items, call, permit) =>
       unlessRefused(
         items,
@@ -87,18 +87,22 @@ function compare(resource: Resource, { ref, values }: Update, now: StoredRecord)
 }
 
 export interface Deletion {
-  ref: RecordRef;
+  ref: RecordRef | StoredRecord;
 }
 
 const deleted = { result: undefined };
 
-/** Deletes records that are addressed by the CRM's own id. */
-export function createDelete(options: OperationOptions): Operation<Deletion, undefined> {
+/** Deletes records that are addressed by the CRM's own id; the options name its key only, the other resource all its fields. */
+export function createDelete(
+  options: OperationOptions,
+  { fields }: Pick<Resource, 'fields'>,
+): Operation<Deletion, undefined> {
   return {
     name: 'delete',
     effect: 'change',
     whenGone: deleted,
     size: () => 0,
+    parentOf: ({ ref }) => ('values' in ref ? parentIn({ fields }, ref.values) : undefined),
     async execute(items, call, permit) {
       const { outcomes } = await sendWrite(options.client, toDeleteWrite(options, items), call, permit);
       return outcomes.map((outcome) => ('failure' in outcome ? outcome : deleted));

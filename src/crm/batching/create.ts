@@ -1,10 +1,9 @@
 import type { Visible } from '../../platform/base/call.ts';
 import { type FieldValues, type Found, isFromBefore, type StoredRecord } from '../../records/records.ts';
 import { constantsOf, toCrmFields } from '../mapping/records.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmRequest, Permit } from '../rest/request.ts';
+import type { BatchCall, CrmRequest, Permit } from '../rest/request.ts';
 import { nativeIdOf } from './composite.ts';
-import { byKey, createFind, keysQuery, type OperationOptions } from './find.ts';
+import { byKey, createFind, keysQuery, type OperationOptions, parentIn } from './find.ts';
 import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
 import { ownerRefusal, typeRefusal, unlessEnded, unlessRefused, valueRefusal } from './refusals.ts';
 import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
@@ -40,6 +39,7 @@ export function createCreate(options: OperationOptions): Operation<Creation, Cre
     name: 'create',
     effect: 'create',
     size: sizeOf,
+    parentOf: ({ values }) => parentIn(resource, values),
     execute: (items, call, permit) =>
       unlessRefused(items, refusalOf, (accepted) =>
         unlessEnded(accepted, permit, (wanted, unusedPermit) => insert(options, wanted, call, unusedPermit)),

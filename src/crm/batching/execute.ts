@@ -1,8 +1,7 @@
 import { isAlone } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { CrmFailure, type FailureKind, isCertainlyUnsent } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { Permit } from '../rest/request.ts';
+import type { BatchCall, Permit } from '../rest/request.ts';
 import { isOfRecords, withUnknownOutcome } from '../rest/retry.ts';
 import type { ItemOutcome, Operation } from './operation.ts';
 import { splitUp, type Verdict } from './split.ts';

@@ -1,10 +1,9 @@
 import type { Visible } from '../../platform/base/call.ts';
 import { ownerField } from '../../records/created-by.ts';
-import type { StoredRecord } from '../../records/records.ts';
+import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, readKey } from '../mapping/records.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
+import type { BatchCall, CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
@@ -84,6 +83,12 @@ function groupByViewer(items: readonly Lookup[]): WantedKeys[] {
 
 function isVisible({ values }: StoredRecord, visible: Visible): boolean {
   return visible === 'all' || values[ownerField] === visible.consumerId;
+}
+
+/** The member that records name, by External ID: the CRM locks it while it writes them. Undefined where it is not known. */
+export function parentIn({ fields }: Pick<Resource, 'fields'>, values: FieldValues): string | undefined {
+  const lookup = Object.entries(fields).find(([, { crm }]) => crm.lookupColumn !== undefined);
+  return (lookup && values[lookup[0]])?.toLowerCase();
 }
 
 /** The query for records with these External IDs, at least one, by any system or user. */

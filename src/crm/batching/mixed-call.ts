@@ -1,15 +1,20 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { mostHeavyParts } from '../budget/waiters.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import { type BatchCall, sharersOf } from '../rest/limiter.ts';
-import type { CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
-import type { CrmClient } from '../rest/rest-client.ts';
+import {
+  type BatchCall,
+  type CrmAnswer,
+  type CrmRequest,
+  type Exchanges,
+  type Part,
+  type Permit,
+  sharersOf,
+} from '../rest/request.ts';
+import { largestBatch, mostHeavyParts } from '../scheduling/planner.ts';
 import { type RowsQuery, together } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite } from './composite.ts';
 import { isTooMuch } from './execute.ts';
 import { toPart } from './find.ts';
-import { largestBatch } from './object-size.ts';
 
 /** Parts of a Composite call (REST Developer Guide, Composite). */
 const mostParts = 25;
@@ -18,12 +23,12 @@ const mostParts = 25;
 interface Member {
   request: CrmRequest;
   call: BatchCall;
+  client: Exchanges;
   resolve: (answer: CrmAnswer | Promise<CrmAnswer>) => void;
   reject: (error: unknown) => void;
 }
 
 interface MixedCallOptions {
-  client: Pick<CrmClient, 'exchange' | 'dataPath' | 'writeHeaders'>;
   /** For the one call. */
   permit: Permit;
   /** Batches that share it: each sends its first request with its own of `permits`, or releases it. */
@@ -48,8 +53,12 @@ export class MixedCall {
     this.#missing = options.batches;
   }
 
-  /** The permit of one of the batches. */
-  newPermit(): Permit {
+  /** The permits of the batches, in any order. */
+  permits(): Permit[] {
+    return Array.from({ length: this.#options.batches }, () => this.#newPermit());
+  }
+
+  #newPermit(): Permit {
     let isUsed = false;
     const use = (): boolean => {
       if (isUsed) return false;
@@ -57,33 +66,31 @@ export class MixedCall {
       this.#missing -= 1;
       return true;
     };
-    return {
-      token: this.#options.permit.token,
-      join: (request, call) => {
-        if (!use()) return this.#options.client.exchange(request, call);
-        const { promise, resolve, reject } = Promise.withResolvers<CrmAnswer>();
-        this.#members.push({ request, call, resolve, reject });
-        if (this.#missing === 0) void this.#send();
-        return promise;
-      },
-      release: () => {
-        if (use() && this.#missing === 0) void this.#send();
-      },
+    const join = (request: CrmRequest, call: BatchCall, client: Exchanges) => {
+      if (!use()) return client.exchange(request, call);
+      const { promise, resolve, reject } = Promise.withResolvers<CrmAnswer>();
+      this.#members.push({ request, call, client, resolve, reject });
+      if (this.#missing === 0) void this.#send();
+      return promise;
     };
+    const release = () => {
+      if (use() && this.#missing === 0) void this.#send();
+    };
+    return { token: this.#options.permit.token, shared: { join }, release };
   }
 
   /** Never throws. */
   async #send(): Promise<void> {
-    const { client, permit } = this.#options;
+    const { permit } = this.#options;
     const members = this.#members.filter((member) => !isLate(member));
     const [first, ...others] = members;
     if (first === undefined) permit.release();
-    else if (others.length === 0) first.resolve(client.exchange(first.request, first.call, permit));
-    else await this.#sendTogether(members);
+    else if (others.length === 0) first.resolve(first.client.exchange(first.request, first.call, permit));
+    else await this.#sendTogether(members, first.client);
   }
 
-  async #sendTogether(candidates: readonly Member[]): Promise<void> {
-    const { client, permit } = this.#options;
+  async #sendTogether(candidates: readonly Member[], client: Exchanges): Promise<void> {
+    const { permit } = this.#options;
     const plan = new MixedParts(client.writeHeaders);
     const members: { member: Member; read: ReadParts }[] = [];
     for (const member of candidates) {
@@ -128,8 +135,8 @@ export class MixedCall {
     }
   }
 
-  #sendAlone({ request, call, resolve }: Member): void {
-    resolve(this.#options.client.exchange(request, call));
+  #sendAlone({ request, call, client, resolve }: Member): void {
+    resolve(client.exchange(request, call));
   }
 }
 

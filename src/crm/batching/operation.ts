@@ -1,6 +1,5 @@
 import type { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { Permit } from '../rest/request.ts';
+import type { BatchCall, Permit } from '../rest/request.ts';
 
 /** What became of one item of a batch. */
 export type ItemOutcome<Result> =
@@ -23,6 +22,8 @@ export interface Operation<Item, Result> {
   readonly effect: 'read' | 'create' | 'change';
   /** Bytes that an item adds to a call. */
   size(item: Item): number;
+  /** Key of the record that the CRM locks while it writes the item: the member; undefined where it locks none, or it is not known. */
+  parentOf?(item: Item): string | undefined;
   /**
    * Executes a batch in one call: one outcome for each item, in their order. The first exchange uses the permit, where
    * one is given. Throws `CrmFailure` where the call failed as a whole.

@@ -2,8 +2,7 @@ import type { FieldValues } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { isLacking, type OptionalColumns, type UsedColumns } from '../optional-columns.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import type { Permit } from '../rest/request.ts';
+import type { BatchCall, Permit } from '../rest/request.ts';
 import type { ItemOutcome, Operation } from './operation.ts';
 
 /** What an operation names of its columns. */

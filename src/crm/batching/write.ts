@@ -2,8 +2,14 @@ import type { FieldValues } from '../../records/records.ts';
 import type { CrmRow } from '../mapping/records.ts';
 import { failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall } from '../rest/limiter.ts';
-import { type CrmAnswer, type CrmRequest, isSuccess, type Part, type Permit } from '../rest/request.ts';
+import {
+  type BatchCall,
+  type CrmAnswer,
+  type CrmRequest,
+  isSuccess,
+  type Part,
+  type Permit,
+} from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import type { RowsQuery } from '../soql/query.ts';
 import { readCollection, readComposite, requireSuccess, toComposite } from './composite.ts';

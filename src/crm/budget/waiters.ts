@@ -1,5 +1,6 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
+import { mostHeavyParts } from '../scheduling/planner.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
 import type { CallShares, Requests } from './call-shares.ts';
@@ -37,9 +38,6 @@ export interface Who {
 
 /** The consumer of a request, and what it would wait for. */
 export type NewRequest = Pick<Who, 'tenant' | 'heavyParts'> & { consumer: string };
-
-/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
-export const mostHeavyParts = 5;
 
 interface Entry {
   heavyParts: number;

@@ -46,26 +46,30 @@ export class Breaker {
     throw new CrmFailure('open', 'the CRM failed call after call', { retryAfter });
   }
 
-  /**
-   * Runs one call and notes its result. Throws as `check`, unless it is a probe of background work. Of a call for work that
-   * failed before (`alone`), only success is noted.
-   */
-  async run<T>(work: () => Promise<T>, background?: Call['background']): Promise<T> {
+  /** Begins a call; true where it is the one that shows whether the CRM is back. Throws as `check`, unless it is a probe of background work. */
+  begin(background?: Call['background']): boolean {
     if (background !== 'probe') this.check();
-    const isProbe = this.#isOpen;
-    if (isProbe) this.#isProbing = true;
-    try {
-      const answer = await work();
-      this.#close();
-      return answer;
-    } catch (error) {
-      if (isUnanswered(error)) {
-        if (background !== 'alone') this.#fail(isProbe);
-      } else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
-      throw error;
-    } finally {
-      if (isProbe) this.#isProbing = false;
-    }
+    if (this.#isOpen) this.#isProbing = true;
+    return this.#isOpen;
+  }
+
+  noteAnswer(): void {
+    this.#close();
+  }
+
+  /** Of a call for work that failed before (`alone`), only that the CRM answered is noted. */
+  noteFailure(
+    error: unknown,
+    { isProbe, background }: { isProbe: boolean; background: Call['background'] },
+  ): void {
+    if (isUnanswered(error)) {
+      if (background !== 'alone') this.#fail(isProbe);
+    } else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
+  }
+
+  /** Ends a call, whatever came of it. */
+  end(isProbe: boolean): void {
+    if (isProbe) this.#isProbing = false;
   }
 
   #close(): void {

@@ -49,19 +49,17 @@ export class CallQuota {
     this.#metrics.crmApiLimit.set(found.limit);
   }
 
-  /** Runs one call and notes whether the CRM refused it for the quota. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      const answer = await work();
-      this.#release();
-      return answer;
-    } catch (error) {
-      if (error instanceof CrmFailure && error.kind === 'quota') {
-        this.#heldUntil = monotonicMs() + this.#pauseMs;
-        this.#pauseMs = Math.min(probeMs, this.#pauseMs * 2);
-      } else if (isOtherRefusal(error)) this.#release();
-      throw error;
-    }
+  /** The CRM has answered a call. */
+  noteAnswer(): void {
+    this.#release();
+  }
+
+  /** A call has failed, perhaps since the CRM refused it for the quota. */
+  noteFailure(error: unknown): void {
+    if (error instanceof CrmFailure && error.kind === 'quota') {
+      this.#heldUntil = monotonicMs() + this.#pauseMs;
+      this.#pauseMs = Math.min(probeMs, this.#pauseMs * 2);
+    } else if (isOtherRefusal(error)) this.#release();
   }
 
   /** Throws `Problem` (crm_quota_exhausted) where the quota is used up. */

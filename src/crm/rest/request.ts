@@ -2,7 +2,6 @@ import type { Call } from '../../platform/base/call.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { RowsQuery } from '../soql/query.ts';
 import type { AccessToken } from '../token/access-token.ts';
-import type { BatchCall } from './limiter.ts';
 import type { TakeRow } from './row-stream.ts';
 
 /** A part of a Composite call. */
@@ -81,18 +80,50 @@ export interface Permit {
   token: AccessToken;
   /** Gives the slot back, and the call of the budget unless it was sent; a second time does nothing. */
   release(isSpent?: boolean): void;
-  /** Sends a request in a call that other batches share; where it is left out, the call is the request's own. */
-  join?: ((request: CrmRequest, call: BatchCall) => Promise<CrmAnswer>) | undefined;
+  /** The call that several batches share, which the request joins; where it is left out, the call is the request's own. */
+  shared?: SharedCall | undefined;
 }
 
-/** One exchange. */
-export type Exchange = (request: CrmRequest, call: Call, token: AccessToken) => Promise<CrmAnswer>;
+/** What calls are made with. */
+export interface Exchanges {
+  dataPath: string;
+  writeHeaders: Readonly<Record<string, string>>;
+  /** Makes one call, with the permit where one is given. Throws `CrmFailure`. */
+  exchange(request: CrmRequest, call: BatchCall, permit?: Permit): Promise<CrmAnswer>;
+}
 
-/** A request through several policies. The first exchange uses the permit, where one is given, and releases it. */
-export type Send = (request: CrmRequest, call: Call, permit?: Permit) => Promise<CrmAnswer>;
+/** A call for requests of several batches. */
+interface SharedCall {
+  join(request: CrmRequest, call: BatchCall, client: Exchanges): Promise<CrmAnswer>;
+}
 
 /** A single header's value. */
 export function header(headers: CrmAnswer['headers'], name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
+}
+
+/** A call to the CRM on behalf of many requests. */
+export interface BatchCall extends Call {
+  /** Name of the kind of requests: slots alternate between kinds and consumers. */
+  batcher: string;
+  /** For whom: the consumer of each request that shares it; undefined where that is the service itself. */
+  sharers?: readonly (string | undefined)[];
+}
+
+/** Between whom slots alternate: each consumer, and each kind of requests that share calls. */
+export function tenantOf(call: Call | BatchCall): string {
+  return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
+}
+
+/** The consumer of each request that a call is for; undefined where that is the service itself. */
+export function sharersOf(call: Call | BatchCall): readonly (string | undefined)[] {
+  return ('batcher' in call && call.sharers) || [call.consumerId];
+}
+
+/** Of these, how many are of each consumer; '' stands for the service itself. */
+export function countByConsumer(sharers: readonly (string | undefined)[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const consumer of sharers) counts.set(consumer ?? '', (counts.get(consumer ?? '') ?? 0) + 1);
+  return counts;
 }

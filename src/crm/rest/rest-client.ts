@@ -1,13 +1,11 @@
-import { type Call, remainingMs } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
+import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
+import { sleep } from '../../platform/base/chance.ts';
 import type { Http } from '../../platform/http/http.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
-import type { CallKind } from '../budget/waiters.ts';
+import type { CallBudget } from '../budget/call-budget.ts';
+import { Permits, type TokensForCalls } from '../scheduling/permits.ts';
 import type { AccessToken } from '../token/access-token.ts';
-import type { TokenProvider } from '../token/token-provider.ts';
-import { Admission, singleCallWeight } from './admission.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
 import {
@@ -18,55 +16,13 @@ import {
   isUnsent,
   wasSent,
 } from './failure.ts';
-import { type BatchCall, countByConsumer, Limiter, sharersOf, tenantOf } from './limiter.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
-import {
-  type CrmAnswer,
-  type CrmRequest,
-  type Exchange,
-  isMetered,
-  type Permit,
-  type Send,
-} from './request.ts';
-import { RetryBudget, withRetries } from './retry.ts';
-import { createTransport, type OnMetered, shortestCallMs } from './transport.ts';
+import { type BatchCall, type CrmAnswer, type CrmRequest, isMetered, type Permit } from './request.ts';
+import { isRepeatable, pauseBeforeRepeat, RetryBudget } from './retry.ts';
+import { type OnMetered, shortestCallMs, Transport } from './transport.ts';
 
-export interface CrmClient {
-  /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
-  readonly dataPath: string;
-  /** Headers of creations and changes, which a part of a Composite call must name itself. */
-  readonly writeHeaders: Readonly<Record<string, string>>;
-  /** Sends a single request through admission and all policies. Throws `Problem`. */
-  send(request: CrmRequest, call: Call): Promise<CrmAnswer>;
-  admission: Admission;
-  /** The budget of calls; undefined where there is none. A batch waits for its call of it before it acquires a permit. */
-  readonly budget: CallBudget | undefined;
-  /** Waits for what else the first exchange of a batch needs. To be used or released. Throws `CrmFailure`. */
-  acquire(call: BatchCall, paid: PaidCall | undefined): Promise<Permit>;
-  /** Sends a batch, whose requests are admitted, through all other policies. Throws `CrmFailure`. */
-  execute: Send;
-  /** The same without repeats: a call with requests of several kinds, which are repeated each by itself. */
-  exchange: Send;
-  /** What repeats may cost, over all calls. */
-  readonly retryBudget: RetryBudget;
-  /** A call with less time than this, in milliseconds, is not started. */
-  readonly shortestCallMs: number;
-  /**
-   * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no report to the listener.
-   * For health probes, which must get through when calls are queueing. Throws `CrmFailure`.
-   */
-  probe(request: CrmRequest, call: Call): Promise<CrmAnswer>;
-  /** Use of the daily quota, as the CRM last reported. */
-  readonly usage: ApiUsage | undefined;
-  /** The time by the CRM's clock: see `CrmTime`. */
-  readonly time: Pick<CrmTime, 'now'>;
-}
-
-/** What a call needs of the provider of tokens. */
-type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
-
-export interface ClientOptions {
+interface ClientOptions {
   http: Http;
   tokens: TokensForCalls;
   apiVersion: string;
@@ -84,207 +40,171 @@ export interface ClientOptions {
   onMetered: OnMetered;
 }
 
-/**
- * The client of the CRM's REST API, as policies around a transport. From the outside in:
- *
- *   problems      failures become `Problem`s
- *   admission     refused at once: the breaker is open, the quota is used up, too many wait
- *   (batching)    requests of many callers become one call; see `../batching`
- *   outcome       health hears how the call ended in the end
- *   retries       what is safe is repeated, with pauses, until the deadline, within a budget; a pause holds no slot
- *   permit        a call of the budget, a token, then a slot: so many calls in flight, alternating between consumers; a refused
- *                 token is replaced once
- *   quota         notes when the daily quota is used up
- *   breaker       notes whether the CRM answers, and refuses calls that waited for a slot while it failed
- *   transport     one exchange, measured
- *
- * A batch acquires its permit before it is drawn, and brings it along; every repeat acquires its own.
- */
-export function createCrmClient(options: ClientOptions): CrmClient {
-  const { tokens, timeoutMs, maxConcurrency, budget, metrics } = options;
-  const quota = new CallQuota({ reserve: options.quotaReserve, metrics });
-  const time = new CrmTime();
-  const breaker = new Breaker(options);
-  const admission = new Admission({ slots: maxConcurrency, breaker, quota, budget, metrics });
-  const retryBudget = new RetryBudget();
-  const enoughMs = shortestCallMs(timeoutMs);
-
-  const writeHeaders = options.duplicateRules === 'allow' ? allowDuplicates : {};
-  const transport = createTransport({ ...options, quota, time, writeHeaders });
-  const guarded: Exchange = (request, call, token) =>
-    quota.run(() => breaker.run(() => transport(request, call, token), call.background));
-  const acquire = createAcquire(tokens, new Limiter(maxConcurrency));
-  // Further calls of a request that has begun may wait as long as there is time for them; `maxWaitMs` is for new requests.
-  const acquireAgain = async (call: Call) =>
-    acquire(call, await pay(budget, call, remainingMs(call) - enoughMs));
-  const accepted = (token: AccessToken) => tokens.accepted(token);
-  const permitted = withPermit(guarded, { acquire: acquireAgain, tokens, accepted });
-  const retried = withRetries(withSharedCalls(permitted), { enoughMs, budget: retryBudget, metrics });
-  const outcome = createOutcomeListener(options.onOutcome);
-  const execute = withOutcome(retried, outcome);
-  const acquireNoted = (call: Call, paid: PaidCall | undefined) => outcome(acquire(call, paid), false);
-  const charged: Exchange = (request, call, token) => {
-    if (isMetered(request)) budget?.charge();
-    return transport(request, call, token);
-  };
-  const probe = withPermit(charged, {
-    acquire: async (call) => ({ token: await getToken(tokens, call), release: () => undefined }),
-    tokens,
-    // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
-    accepted: () => undefined,
-  });
-  return {
-    dataPath: `/services/data/v${options.apiVersion}`,
-    writeHeaders,
-    async send(request, call) {
-      let leaveQueue = () => {};
-      try {
-        leaveQueue = admission.enter(request.effect, call, singleCallWeight);
-        const permit = await acquireNoted(call, await payForNew(budget, call, enoughMs));
-        leaveQueue();
-        return await execute(request, call, permit);
-      } catch (error) {
-        throw error instanceof CrmFailure ? crmProblem(error, request) : error;
-      } finally {
-        leaveQueue();
-      }
-    },
-    admission,
-    budget,
-    acquire: acquireNoted,
-    execute,
-    exchange: permitted,
-    retryBudget,
-    shortestCallMs: enoughMs,
-    probe,
-    get usage() {
-      return quota.usage;
-    },
-    time,
-  };
-}
-
 /** Saves what a duplicate rule only warns of (REST Developer Guide, Duplicate Rule Header). */
 const allowDuplicates = { 'Sforce-Duplicate-Rule-Header': 'allowSave=true' };
 
-/** Gets a permit for a call whose part of the budget is paid; that goes back where there is none. */
-function createAcquire(tokens: TokensForCalls, limiter: Limiter) {
-  return async (call: Call, paid: PaidCall | undefined): Promise<Permit> => {
+/**
+ * The client of the CRM's REST API. A request goes through these methods, from the outside in:
+ *
+ *   send        a single request: admitted, with a permit of its own; failures become `Problem`s
+ *   execute     what is safe is repeated, with pauses, until the deadline, within a budget; a pause holds no slot. Health hears
+ *               how the call ended. Batches begin here, with the permit of the call that they share
+ *   exchange    one call: a refused token is replaced once
+ *   transport   one exchange, measured; the quota and the breaker take note of it
+ *
+ * Every repeat gets a permit of its own.
+ */
+export class CrmClient {
+  /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
+  readonly dataPath: string;
+  /** Headers of creations and changes, which a part of a Composite call must name itself. */
+  readonly writeHeaders: Readonly<Record<string, string>>;
+  /** Who is admitted, and which calls are made. */
+  readonly permits: Permits;
+  /** What repeats may cost, over all calls. */
+  readonly retryBudget = new RetryBudget();
+  /** A call with less time than this, in milliseconds, is not started. */
+  readonly shortestCallMs: number;
+  /** The time by the CRM's clock. */
+  readonly time = new CrmTime();
+  readonly #options: ClientOptions;
+  readonly #quota: CallQuota;
+  readonly #breaker: Breaker;
+  readonly #transport: Transport;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.dataPath = `/services/data/v${options.apiVersion}`;
+    this.writeHeaders = options.duplicateRules === 'allow' ? allowDuplicates : {};
+    this.shortestCallMs = shortestCallMs(options.timeoutMs);
+    const quota = new CallQuota({ reserve: options.quotaReserve, metrics: options.metrics });
+    const breaker = new Breaker(options);
+    const { time, writeHeaders } = this;
+    this.#quota = quota;
+    this.#breaker = breaker;
+    this.#transport = new Transport({ ...options, quota, time, writeHeaders });
+    this.permits = new Permits({ ...options, quota, breaker, shortestCallMs: this.shortestCallMs });
+  }
+
+  /** Use of the daily quota, as the CRM last reported. */
+  get usage(): ApiUsage | undefined {
+    return this.#quota.usage;
+  }
+
+  /** Sends a single request. Throws `Problem`. */
+  async send(request: CrmRequest, call: Call): Promise<CrmAnswer> {
     try {
-      const token = await getToken(tokens, call);
-      const leaveSlot = await limiter.acquire(call);
-      return { token, release: releaseOnce(leaveSlot, paid) };
+      const permit = await this.permits.permitFor(request.effect, call);
+      return await this.execute(request, call, permit);
     } catch (error) {
-      paid?.giveBack();
+      throw error instanceof CrmFailure ? crmProblem(error, request) : error;
+    }
+  }
+
+  /** Sends a request that is admitted; its first call uses the permit, where one is given. Throws `CrmFailure`. */
+  async execute(request: CrmRequest, call: Call | BatchCall, permit?: Permit): Promise<CrmAnswer> {
+    // What became of work that failed before shows nothing of the CRM.
+    if (call.background === 'alone') return this.#executeWithRepeats(request, call, permit);
+    const { onOutcome } = this.#options;
+    try {
+      const answer = await this.#executeWithRepeats(request, call, permit);
+      onOutcome(undefined);
+      return answer;
+    } catch (error) {
+      if (error instanceof CrmFailure && !isUnsent(error)) onOutcome(disconnectedBy(error));
       throw error;
     }
-  };
-}
+  }
 
-/** What a call of the budget is for. */
-function kindOf({ background, isWrite }: Call): CallKind {
-  if (background === 'poll') return 'poll';
-  return isWrite ? 'write' : 'read';
-}
-
-/** A call of the budget where there is one, within so many milliseconds if need be. Throws `CrmFailure` (budget_exhausted). */
-async function pay(
-  budget: CallBudget | undefined,
-  call: Call,
-  mostMs: number,
-): Promise<PaidCall | undefined> {
-  if (budget === undefined) return undefined;
-  const kind = kindOf(call);
-  const requests = countByConsumer(sharersOf(call));
-  const paid = await budget.wait(kind, { tenant: tenantOf(call), requesters: () => requests }, mostMs).paid;
-  if (kind !== 'poll') paid?.chargeTo(requests);
-  return paid;
-}
-
-/** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
-function payForNew(budget: CallBudget | undefined, call: Call, enoughMs: number) {
-  const mostMs = remainingMs(call) - enoughMs;
-  if (call.background !== undefined) return pay(budget, call, mostMs);
-  budget?.check(kindOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
-  return pay(budget, call, Math.min(budget?.maxWaitMs ?? 0, mostMs));
-}
-
-function releaseOnce(leaveSlot: () => void, paid: PaidCall | undefined): Permit['release'] {
-  let isHeld = true;
-  return (isSpent = false) => {
-    if (!isHeld) return;
-    isHeld = false;
-    leaveSlot();
-    if (!isSpent) paid?.giveBack();
-  };
-}
-
-/** Reports whether work on a call showed that the CRM is connected; `isCall`: its success shows that too. */
-function createOutcomeListener(report: ClientOptions['onOutcome']) {
-  return async <T>(work: Promise<T>, isCall: boolean): Promise<T> => {
-    try {
-      const result = await work;
-      if (isCall) report(undefined);
-      return result;
-    } catch (error) {
-      if (error instanceof CrmFailure && !isUnsent(error)) report(disconnectedBy(error));
-      throw error;
+  async #executeWithRepeats(
+    request: CrmRequest,
+    call: Call | BatchCall,
+    permit: Permit | undefined,
+  ): Promise<CrmAnswer> {
+    const { metrics } = this.#options;
+    let met: CrmFailure | undefined;
+    this.retryBudget.earn();
+    for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
+      try {
+        const given = met === undefined ? permit : undefined;
+        if (given?.shared !== undefined && 'batcher' in call)
+          return await given.shared.join(request, call, this);
+        return await this.exchange(request, call, given);
+      } catch (error) {
+        if (!(error instanceof CrmFailure)) throw error;
+        // A repeat that was not sent shows nothing: the failure before it is the answer.
+        if (met !== undefined && isUnsent(error)) throw met;
+        met = error;
+      }
+      // What is tried alone, or as a probe, is not repeated.
+      const mostMs = isAlone(call) ? Number.NEGATIVE_INFINITY : remainingMs(call) - this.shortestCallMs;
+      const pauseMs = isRepeatable(met, request) ? pauseBeforeRepeat(met, tried, mostMs) : undefined;
+      if (pauseMs === undefined || !this.retryBudget.spend()) throw met;
+      metrics.crmRetries.inc({ reason: met.kind });
+      await sleep(pauseMs);
     }
-  };
-}
+  }
 
-/** A call for work that failed before (`alone`) does not count as an outcome of the CRM. */
-function withOutcome(send: Send, outcome: ReturnType<typeof createOutcomeListener>): Send {
-  return (request, call, permit) => {
-    const answer = send(request, call, permit);
-    return call.background === 'alone' ? answer : outcome(answer, true);
-  };
-}
-
-/** A request whose permit is for a call that several batches share goes with that. */
-function withSharedCalls(send: Send): Send {
-  return (request, call, permit) =>
-    permit?.join && 'batcher' in call ? permit.join(request, call as BatchCall) : send(request, call, permit);
-}
-
-interface PermitOptions {
-  acquire: (call: Call) => Promise<Permit>;
-  tokens: TokensForCalls;
-  accepted: (token: AccessToken) => void;
-}
-
-/** A refused token is dropped and the request repeated once with another: nothing was done. */
-function withPermit(exchange: Exchange, { acquire, tokens, accepted }: PermitOptions): Send {
-  return async (request, call, permit) => {
+  /** Makes one call. Throws `CrmFailure`. */
+  async exchange(request: CrmRequest, call: Call | BatchCall, permit?: Permit): Promise<CrmAnswer> {
+    const { tokens } = this.#options;
     let given = permit;
     for (let repeated = false; ; repeated = true) {
-      const { token, release } = given ?? (await acquire(call));
+      const { token, release } = given ?? (await this.permits.furtherPermit(call));
       given = undefined;
       try {
-        const answer = await exchange(request, call, token);
+        const answer = await this.#transfer(request, call, token);
         release(true);
-        accepted(token);
+        tokens.accepted(token);
         return answer;
       } catch (error) {
         release(!(error instanceof CrmFailure) || wasSent(error));
         if (!(error instanceof CrmFailure)) throw error;
         if (error.kind !== 'session') {
-          if (isConnected(error) && !isUnsent(error)) accepted(token);
+          if (isConnected(error) && !isUnsent(error)) tokens.accepted(token);
           throw error;
         }
+        // Nothing was done.
         await tokens.invalidate(token);
         if (repeated) throw error;
       }
     }
-  };
-}
+  }
 
-/** Its failure is one like any other, so that health hears of it and an earlier try's unknown outcome is not lost. */
-async function getToken(tokens: TokensForCalls, call: Call): Promise<AccessToken> {
-  try {
-    return await tokens.getToken(call);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
+  /** One exchange, of which quota and breaker take note; refused where the breaker opened while it waited. */
+  async #transfer(request: CrmRequest, call: Call, token: AccessToken): Promise<CrmAnswer> {
+    const isProbe = this.#breaker.begin(call.background);
+    try {
+      const answer = await this.#transport.exchange(request, call, token);
+      this.#breaker.noteAnswer();
+      this.#quota.noteAnswer();
+      return answer;
+    } catch (error) {
+      this.#breaker.noteFailure(error, { isProbe, background: call.background });
+      this.#quota.noteFailure(error);
+      throw error;
+    } finally {
+      this.#breaker.end(isProbe);
+    }
+  }
+
+  /**
+   * Sends a request with a token and its one repeat, and nothing else: no slot, no retry, no report to the listener.
+   * For health probes, which must get through when calls are queueing. Throws `CrmFailure`.
+   */
+  async probe(request: CrmRequest, call: Call): Promise<CrmAnswer> {
+    const { tokens, budget } = this.#options;
+    for (let repeated = false; ; repeated = true) {
+      const token = await this.permits.getToken(call);
+      try {
+        if (isMetered(request)) budget?.charge();
+        // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
+        return await this.#transport.exchange(request, call, token);
+      } catch (error) {
+        if (!(error instanceof CrmFailure) || error.kind !== 'session') throw error;
+        await tokens.invalidate(token);
+        if (repeated) throw error;
+      }
+    }
   }
 }

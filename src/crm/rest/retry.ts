@@ -1,9 +1,7 @@
-import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
-import { randomFraction, sleep } from '../../platform/base/chance.ts';
-import type { Metrics } from '../../platform/observability/metrics.ts';
+import { randomFraction } from '../../platform/base/chance.ts';
 import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
-import type { CrmRequest, Send } from './request.ts';
+import type { CrmRequest } from './request.ts';
 
 /** The first try included. */
 const tries = 4;
@@ -14,49 +12,8 @@ const longestPauseMs = 5000;
 /** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
 
-interface RetryOptions {
-  /** Milliseconds that a further call needs. */
-  enoughMs: number;
-  budget: RetryBudget;
-  metrics: Metrics;
-}
-
-/**
- * Repeats reads, and writes with which nothing was done, with exponential pauses and full jitter, while a further call can
- * still end before the request's deadline and the budget of repeats allows it.
- */
-export function withRetries(send: Send, { enoughMs, budget, metrics }: RetryOptions): Send {
-  return async (request, call, permit) => {
-    let given = permit;
-    let met: CrmFailure | undefined;
-    budget.earn();
-    for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
-      const result = await send(request, call, given).catch(asFailure);
-      given = undefined;
-      if (!(result instanceof CrmFailure)) return result;
-      // A repeat that was not sent shows nothing: the failure before it is the answer.
-      if (met !== undefined && isUnsent(result)) throw met;
-      met = result;
-      if (!isRepeatable(result, request)) throw met;
-      const pauseMs = pauseBeforeRepeat(result, tried, timeForRepeat(call, enoughMs));
-      if (pauseMs === undefined || !budget.spend()) throw met;
-      metrics.crmRetries.inc({ reason: met.kind });
-      await sleep(pauseMs);
-    }
-  };
-}
-
-/** Milliseconds that a pause before a repeat may take; what is tried alone, or as a probe, is not repeated. */
-function timeForRepeat(call: Call, enoughMs: number): number {
-  return isAlone(call) ? Number.NEGATIVE_INFINITY : remainingMs(call) - enoughMs;
-}
-
-function asFailure(error: unknown): CrmFailure {
-  if (error instanceof CrmFailure) return error;
-  throw error;
-}
-
-function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRequest): boolean {
+/** Whether a request may be repeated after a failure: a read, or a write with which nothing was done. */
+export function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRequest): boolean {
   const { kind } = failure;
   // One of several records may cause it time after time: it is looked for.
   if (records > 1 && effect !== 'read' && isOfRecords(failure)) return false;

@@ -10,9 +10,8 @@ import { VersionCheck } from './api-versions.ts';
 import type { CrmTime } from './crm-time.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
-import { sharersOf } from './limiter.ts';
 import type { CallQuota } from './quota.ts';
-import { type CrmAnswer, type CrmRequest, type Exchange, isMetered, isSuccess } from './request.ts';
+import { type CrmAnswer, type CrmRequest, isMetered, isSuccess, sharersOf } from './request.ts';
 import { readRowStream, type TakeRow } from './row-stream.ts';
 
 /**
@@ -46,18 +45,25 @@ export function shortestCallMs(timeoutMs: number): number {
   return Math.min(timeoutMs, 1000);
 }
 
-/**
- * The innermost layer: one exchange, measured. Answers without success become `CrmFailure`s here, so that all layers
- * above deal in one kind of error.
- */
-export function createTransport(options: TransportOptions): Exchange {
-  const { quota, time, metrics } = options;
-  const versions = new VersionCheck(options);
-  const noteToken = createTokenGauges(metrics);
-  const parse = createParser(options.digitsOf);
-  return async (request, call, token) => {
-    const timeoutMs = timeFor(request, call, options.timeoutMs);
-    noteToken(token);
+/** The innermost layer: exchanges, measured. Answers without success become `CrmFailure`s, as all else that goes wrong. */
+export class Transport {
+  readonly #options: TransportOptions;
+  readonly #versions: VersionCheck;
+  readonly #noteToken: (token: AccessToken) => void;
+  readonly #parse: ParseJson;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#versions = new VersionCheck(options);
+    this.#noteToken = createTokenGauges(options.metrics);
+    this.#parse = createParser(options.digitsOf);
+  }
+
+  /** Makes one exchange with the CRM. Throws `CrmFailure`. */
+  async exchange(request: CrmRequest, call: Call, token: AccessToken): Promise<CrmAnswer> {
+    const { quota, time, metrics } = this.#options;
+    const timeoutMs = timeFor(request, call, this.#options.timeoutMs);
+    this.#noteToken(token);
     const started = monotonicMs();
     const span = call.span.child('client', `crm ${request.operation}`, {
       'http.request.method': request.method,
@@ -66,24 +72,24 @@ export function createTransport(options: TransportOptions): Exchange {
     });
     let outcome = 'ok';
     try {
-      const answer = await exchange(options, request, token, { timeoutMs, span, parse });
+      const answer = await exchange(this.#options, request, token, { timeoutMs, span, parse: this.#parse });
       span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
       time.note(answer);
       if (!isSuccess(answer))
-        throw await versions.explain(failureOf(answer, request), request, token.instanceUrl);
+        throw await this.#versions.explain(failureOf(answer, request), request, token.instanceUrl);
       return request.unwrap?.(answer) ?? answer;
     } catch (error) {
       outcome = error instanceof CrmFailure ? error.kind : 'error';
       throw error;
     } finally {
-      noteMetered(options, request, call, outcome);
+      noteMetered(this.#options, request, call, outcome);
       const ms = monotonicMs() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
       span.end(outcome === 'ok' ? undefined : outcome);
     }
-  };
+  }
 }
 
 /** Milliseconds that the call may take. Throws `CrmFailure` (late) where it is not to be sent any more. */

@@ -25,9 +25,26 @@ export class FairQueue<T> {
   ): T | undefined {
     for (const [tenant, queue] of this.#tenants) {
       if (!mayHaveNext(tenant)) continue;
-      for (const value of queue) return fits(value) ? this.#take(tenant, queue, value) : undefined;
+      for (const value of queue) {
+        if (!fits(value)) return undefined;
+        this.take(tenant, value);
+        return value;
+      }
     }
     return undefined;
+  }
+
+  /** Removes a value as if it had been the next one: its tenant goes to the end. */
+  take(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
+    this.delete(tenant, value);
+    if (queue !== undefined && this.#tenants.size > 1 && this.#tenants.delete(tenant))
+      this.#tenants.set(tenant, queue);
+  }
+
+  /** The values of each tenant, in the order of their turns. */
+  *lines(): Generator<[tenant: string, values: Iterable<T>]> {
+    yield* this.#tenants;
   }
 
   /** The first value of each tenant, in the order of their turns. */
@@ -43,13 +60,6 @@ export class FairQueue<T> {
 
   countOf(tenant: string): number {
     return this.#tenants.get(tenant)?.size ?? 0;
-  }
-
-  #take(tenant: string, queue: Set<T>, value: T): T {
-    this.delete(tenant, value);
-    // The tenant goes to the end of the queue.
-    if (this.#tenants.size > 1 && this.#tenants.delete(tenant)) this.#tenants.set(tenant, queue);
-    return value;
   }
 
   delete(tenant: string, value: T): void {

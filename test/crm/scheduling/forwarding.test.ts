@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
-import { Batcher, type BatcherOptions } from '../../src/crm/batching/batcher.ts';
 import type {
   ForwardedBatch,
   ForwardedBatches,
   ForwardingBatcher,
-} from '../../src/crm/batching/forwarded-batches.ts';
-import { ObjectSize } from '../../src/crm/batching/object-size.ts';
-import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
-import type { PaidCall } from '../../src/crm/budget/call-budget.ts';
-import { CrmFailure } from '../../src/crm/rest/failure.ts';
-import { type Call, startCall } from '../../src/platform/base/call.ts';
-import { createMetrics } from '../../src/platform/observability/metrics.ts';
+} from '../../../src/crm/scheduling/forwarded-batches.ts';
+import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
+import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
+import { CrmFailure } from '../../../src/crm/rest/failure.ts';
+import { ObjectSize } from '../../../src/crm/scheduling/object-size.ts';
+import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
+import { type Call, startCall } from '../../../src/platform/base/call.ts';
+import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 
 const budgetExhausted = () => new CrmFailure('budget_exhausted', 'no call is left', { retryAfter: 1 });
 
@@ -33,6 +33,8 @@ class TestBudget {
   waitedTooLong(): Error {
     return budgetExhausted();
   }
+
+  parts(): undefined {}
 
   wait() {
     const { promise: paid, resolve } = Promise.withResolvers<PaidCall | undefined>();
@@ -90,9 +92,7 @@ function startReplica(
   const budget = new TestBudget();
   const operation = new TestOperation(effect);
   const client = {
-    budget,
-    admission: { enter: () => () => {} },
-    acquire: async () => ({ release: () => {} }),
+    permits: { enter: () => () => {}, acquire: async () => ({ release: () => {} }) },
     retryBudget: { spend: () => true },
     shortestCallMs: 1000,
   };
@@ -100,15 +100,21 @@ function startReplica(
   const register = (_: string, registered: ForwardingBatcher) => {
     forwarding = registered;
   };
-  const batcher = new Batcher<Item, Done>({
-    ...{ name: 'quote create', batchKey: 'quote create', operation, timeoutMs: 10_000 },
-    ...{ object: 'Quote__c', objectSize: new ObjectSize() },
-    client: client as unknown as BatcherOptions<Item, Done>['client'],
-    metrics: createMetrics(),
+  type Options = ConstructorParameters<typeof Scheduler>[0];
+  const scheduler = new Scheduler({
+    client: client as unknown as Options['client'],
+    timeoutMs: 10_000,
+    budget: budget as unknown as Options['budget'],
     forwarded: { register, invite } as unknown as ForwardedBatches,
+    metrics: createMetrics(),
   });
-  const submit = (item: Item, ms = 25_000) => batcher.submit(item, startCall('test', 'a consumer', ms));
-  return { budget, operation, batcher, forwarding: forwarding ?? assert.fail(), submit };
+  const kind = scheduler.addKind<Item, Done>({
+    ...{ name: 'quote create', batchKey: 'quote create', operation },
+    ...{ object: 'Quote__c', objectSize: new ObjectSize(), rows: 'quote' },
+  });
+  const submitAs = (item: Item, call: Call) => scheduler.submit(kind, item, call);
+  const submit = (item: Item, ms = 25_000) => submitAs(item, startCall('test', 'a consumer', ms));
+  return { budget, operation, submitAs, forwarding: forwarding ?? assert.fail(), submit };
 }
 
 const isUnknown = (error: unknown) => error instanceof CrmFailure && error.outcomeUnknown;
@@ -290,14 +296,14 @@ describe('background work that waits for a call of the budget', () => {
   afterEach(() => mock.timers.reset());
 
   it('waits no more when the service stops', async () => {
-    const { batcher, budget, submit } = startReplica('create');
+    const { submitAs, budget, submit } = startReplica('create');
     const request = submit('request');
     const background = () => ({ ...startCall('background'), background: 'batch' as const });
-    const waiting = batcher.submit('background', background());
+    const waiting = submitAs('background', background());
     budget.stop.abort();
     mock.timers.tick(50);
     await assert.rejects(waiting, budgetExhausted());
-    const late = batcher.submit('late', background());
+    const late = submitAs('late', background());
     mock.timers.tick(50);
     await assert.rejects(late, budgetExhausted());
     budget.give();

@@ -8,10 +8,10 @@ import {
   type ForwardingBatcher,
   type Report,
   returnMs,
-} from '../../src/crm/batching/forwarded-batches.ts';
-import type { SentOutcome } from '../../src/crm/batching/sent-outcome.ts';
-import { createMemoryCache } from '../../src/platform/cache/memory.ts';
-import { CacheUnavailable } from '../../src/platform/cache/shared-cache.ts';
+} from '../../../src/crm/scheduling/forwarded-batches.ts';
+import type { SentOutcome } from '../../../src/crm/scheduling/sent-outcome.ts';
+import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
+import { CacheUnavailable } from '../../../src/platform/cache/shared-cache.ts';
 
 /** That a receiver has for a batch. */
 const receiverMs = 10_000;

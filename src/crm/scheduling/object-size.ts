@@ -1,9 +1,6 @@
 import { now } from '../../platform/base/chance.ts';
+import { largestBatch } from './planner.ts';
 
-/** Records that the CRM takes in one Collections call. */
-export const largestBatch = 200;
-/** Bytes in one call. The CRM documents no limit of a body; an answer of the same size must fit into memory too. */
-export const mostBytes = 3 * 1024 * 1024;
 /** Time until twice as many are tried. */
 const growsAfterMs = 10 * 60_000;
 

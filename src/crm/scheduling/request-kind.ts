@@ -1,0 +1,190 @@
+import type { Call } from '../../platform/base/call.ts';
+import { monotonicMs } from '../../platform/base/chance.ts';
+import { FairQueue } from '../../platform/base/fair-queue.ts';
+import type { Operation } from '../batching/operation.ts';
+import type { CallWait } from '../budget/call-budget.ts';
+import type { ObjectSize } from './object-size.ts';
+import { heavyPartsOf, largestBatch, type PlannedKind, type Waiting } from './planner.ts';
+
+/** Requests that are worth a call: with more of them, waiting longer saves little. */
+const batchSize = 50;
+/** The part of a call's time that the first request waits for others: each call counts against a daily quota. */
+const lingerPart = 1 / 8;
+const longestLingerMs = 50;
+/** Until the first answer shows how long a call takes. */
+const presumedLatencyMs = 100;
+/** So many times as long as a call takes, requests wait for the call that their parent is in; at most the latter. */
+const parentWaits = 4;
+const longestParentWaitMs = 1000;
+
+/** A request that waits to be sent. */
+export interface QueuedRequest extends Waiting {
+  readonly item: unknown;
+  readonly call: Call;
+  /** Times it was sent. */
+  tries: number;
+  /** Since when it waits, on whatever replica, by `monotonicMs()`. */
+  since: number;
+  /** Rejects it when its time, or its maximum wait, is over while it waits. */
+  expiry?: NodeJS.Timeout | undefined;
+  /** Called when it no longer counts in the queue limit. */
+  readonly leaveQueue: () => void;
+  readonly settled: Promise<unknown>;
+  resolve: (result: unknown) => void;
+  reject: (error: unknown) => void;
+}
+
+/** A request that waits since a time of `monotonicMs()`. */
+export function newRequest<Item>(
+  { operation }: RequestKind<Item, unknown>,
+  item: Item,
+  call: Call,
+  since = monotonicMs(),
+  leaveQueue: () => void = () => undefined,
+): QueuedRequest {
+  const { promise: settled, resolve, reject } = Promise.withResolvers<unknown>();
+  // Background work keeps its order, whatever consumers it is for.
+  const tenant = call.background === undefined ? (call.consumerId ?? '') : '';
+  const [size, parent] = [operation.size(item), operation.parentOf?.(item)];
+  const { deadline } = call;
+  return {
+    item,
+    call,
+    tenant,
+    size,
+    parent,
+    deadline,
+    tries: 0,
+    since,
+    leaveQueue,
+    settled,
+    resolve,
+    reject,
+  };
+}
+
+export interface KindOptions<Item, Result> {
+  /** Unique in this process. */
+  name: string;
+  /** The same on replicas whose requests may share a call. */
+  batchKey: string;
+  operation: Operation<Item, Result>;
+  /** The CRM's name of the object. */
+  object: string;
+  /** How many of its records a write may hold. */
+  objectSize: ObjectSize;
+  /** Under which its query is put together with those of others; undefined where it has none. */
+  rows: string | undefined;
+}
+
+/** Requests for one operation on one resource, which can share a call: those that wait, and how its calls go. */
+export class RequestKind<Item = unknown, Result = unknown> implements PlannedKind<QueuedRequest> {
+  readonly name: string;
+  readonly batchKey: string;
+  readonly operation: Operation<Item, Result>;
+  readonly object: string;
+  readonly objectSize: ObjectSize;
+  readonly rows: string | undefined;
+  /** Where there is a budget, look-ups that writes begin with; other requests; background work. */
+  readonly queues: [FairQueue<QueuedRequest>, FairQueue<QueuedRequest>, FairQueue<QueuedRequest>] = [
+    new FairQueue(),
+    new FairQueue(),
+    new FairQueue(),
+  ];
+  /** A call is waited for, and the batch for it not composed yet. */
+  isAcquiring = false;
+  /** The call is there, and other replicas are invited to share it. */
+  isGathering = false;
+  /** The wait for a call of the budget. */
+  callWait: CallWait | undefined;
+  /** Calls of the budget were short when the last one came. */
+  wasShort = false;
+  /** All that waits does so for parents. */
+  isHeldUp = false;
+  /** Batches that are sent and not answered. */
+  inFlight = 0;
+  linger: NodeJS.Timeout | undefined;
+  #latencyMs = presumedLatencyMs;
+  /** Halved by a call that took too long, doubled by one that did not. */
+  #largestBatch = largestBatch;
+
+  constructor({ name, batchKey, operation, object, objectSize, rows }: KindOptions<Item, Result>) {
+    this.name = name;
+    this.batchKey = batchKey;
+    this.operation = operation;
+    this.object = object;
+    this.objectSize = objectSize;
+    this.rows = rows;
+  }
+
+  get isWrite(): boolean {
+    return this.operation.effect !== 'read';
+  }
+
+  /** Requests that go into one call. */
+  get perCall(): number {
+    return this.isWrite ? Math.min(this.#largestBatch, this.objectSize.most) : this.#largestBatch;
+  }
+
+  /** Requests that wait, background work left out. */
+  get requests(): number {
+    const [urgent, requests] = this.queues;
+    return urgent.size + requests.size;
+  }
+
+  /** All that waits. */
+  get size(): number {
+    return this.requests + this.queues[2].size;
+  }
+
+  /** With so many requests a call does not wait for more. */
+  get isWorthCall(): boolean {
+    return this.requests >= Math.min(batchSize, this.perCall);
+  }
+
+  get lingerMs(): number {
+    return Math.min(longestLingerMs, this.#latencyMs * lingerPart);
+  }
+
+  /** The longest that other requests wait for a parent which is in a call of this kind. */
+  get parentWaitMs(): number {
+    return Math.min(longestParentWaitMs, this.#latencyMs * parentWaits);
+  }
+
+  /** Since when the first request waits, on whatever replica, by `monotonicMs()`; undefined where none does. */
+  get waitsSince(): number | undefined {
+    if (this.isGathering) return undefined;
+    const heads = this.queues.flatMap((queue) => [...queue.heads()]);
+    return heads.length === 0 ? undefined : Math.min(...heads.map(([, { since }]) => since));
+  }
+
+  /** Whether the next call is for a write, or for the look-up that one begins with. */
+  get isForWrite(): boolean {
+    const [urgent, requests] = this.queues;
+    return urgent.size > 0 || (this.isWrite && requests.size > 0);
+  }
+
+  /** Between whom calls alternate, and what one for it takes of a call that several kinds share. */
+  get who(): { tenant: string; heavyParts: number } {
+    return { tenant: this.name, heavyParts: heavyPartsOf([this]) };
+  }
+
+  /** For whom the next call would be. */
+  *waiting(): Generator<[consumer: string, requests: number]> {
+    for (const queue of this.queues) yield* queue.counts();
+  }
+
+  /** Whether a request is a write, or the look-up that a write begins with. */
+  isWriteOf(call: Call): boolean {
+    return this.isWrite || call.isWrite === true;
+  }
+
+  /** Takes note of how long a call took. */
+  learn(ms: number, timeoutMs: number): void {
+    this.#latencyMs += (ms - this.#latencyMs) / 5;
+    this.#largestBatch =
+      ms >= timeoutMs
+        ? Math.max(1, Math.floor(this.#largestBatch / 2))
+        : Math.min(largestBatch, this.#largestBatch * 2);
+  }
+}

@@ -1,0 +1,376 @@
+import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/call.ts';
+import { clearTimeout, monotonicMs, now, setTimeout } from '../../platform/base/chance.ts';
+import type { FairQueue } from '../../platform/base/fair-queue.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
+import { executeBatch } from '../batching/execute.ts';
+import { MixedCall } from '../batching/mixed-call.ts';
+import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
+import { CrmFailure, queueFull } from '../rest/failure.ts';
+import { type BatchCall, countByConsumer, type Permit } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
+import { BatchRun } from './batch-run.ts';
+import type { ForwardedBatches } from './forwarded-batches.ts';
+import { type ForwardedRoom, Forwarding } from './forwarding.ts';
+import {
+  type Allowed,
+  companionsOf,
+  type PlannedBatch,
+  planBatch,
+  planCall,
+  waitsForParent,
+} from './planner.ts';
+import { type KindOptions, newRequest, type QueuedRequest, RequestKind } from './request-kind.ts';
+
+/*
+ * The scheduler holds all that waits for the CRM: requests by their kind until they share a call, and whatever else needs a
+ * call of its own. It decides who is admitted, how long each waits, and who gets the next call; what goes into that is up
+ * to the planner. The states of a kind:
+ *
+ *   idle       nothing is in flight: the first request is sent at once
+ *   lingering  calls are in flight: requests wait until they fill a batch, the first has lingered, or nothing is in
+ *              flight any more
+ *   acquiring  one call waits for a call of the budget, where there is one, then for its permit (token and slot); then the
+ *              planner composes it from all that wait by then. No request joins a call that is sent. While calls of the
+ *              budget are short, other replicas are invited to share the call, and other kinds do
+ *
+ *   idle -> acquiring -> lingering or idle;  lingering -> acquiring
+ */
+
+/** For a permit; the requests that wait for it have no more time. */
+const acquireMs = 25_000;
+/** How often a request past its maximum wait is checked while it does not wait for the budget. */
+const recheckMs = 50;
+/** After a call that was too much, each kind has calls of its own for so long. */
+const mixingPauseMs = 60_000;
+interface SchedulerOptions {
+  client: Pick<CrmClient, 'permits' | 'retryBudget' | 'shortestCallMs'>;
+  /** The longest that a call may take, in milliseconds. */
+  timeoutMs: number;
+  budget: CallBudget | undefined;
+  /** How replicas share calls while these are short; undefined where they do not. */
+  forwarded: ForwardedBatches | undefined;
+  metrics: Metrics;
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  readonly #kinds: RequestKind[] = [];
+  readonly #forwarding = new Map<RequestKind, Forwarding>();
+  /** Parents in calls that are in flight: in how many, and until when others wait for that, by `monotonicMs()`. */
+  readonly #parents = new Map<string, { calls: number; until: number }>();
+  /** By `monotonicMs()`. */
+  #mixingFrom = 0;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    options.budget?.stopping?.addEventListener('abort', () => {
+      for (const kind of this.#kinds) for (const request of kind.queues[2]) this.#arm(kind, request);
+    });
+  }
+
+  /** A new kind of requests. */
+  addKind<Item, Result>(options: KindOptions<Item, Result>): RequestKind<Item, Result> {
+    const kind = new RequestKind(options);
+    this.#kinds.push(kind);
+    const { timeoutMs, budget, forwarded } = this.#options;
+    this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, budget, forwarded, scheduler: this }));
+    return kind;
+  }
+
+  /** Executes the operation for one item, in a call with others where there are any. Throws `CrmFailure` or `Problem`. */
+  async submit<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
+    if (isAlone(call)) return this.#sendAlone(kind, item, call);
+    const leaveQueue = this.#options.client.permits.enter(kind.operation.effect, call);
+    try {
+      this.#checkBudget(kind, call);
+    } catch (error) {
+      leaveQueue();
+      throw error;
+    }
+    const request = newRequest(kind, item, call, monotonicMs(), leaveQueue);
+    this.add(kind, request);
+    return request.settled as Promise<Result>;
+  }
+
+  /** Lets a request wait for a call of its kind. */
+  add(kind: RequestKind, request: QueuedRequest): void {
+    this.#queueFor(kind, request).add(request.tenant, request);
+    this.#arm(kind, request);
+    if (request.call.background === undefined && kind.isWriteOf(request.call)) kind.callWait?.becomeWrite();
+    if (kind.isHeldUp && !waitsForParent(request, this.#allowed())) this.#resume(kind);
+    this.#consider(kind);
+  }
+
+  /** Refuses a request that would wait in vain for a call of the budget. Throws `CrmFailure` (budget_exhausted). */
+  #checkBudget(kind: RequestKind, call: Call): void {
+    const { budget } = this.#options;
+    if (budget === undefined || call.background !== undefined) return;
+    // As many wait on each of the other replicas, and share the same calls.
+    const further = Math.floor((kind.requests * budget.replicas) / kind.perCall);
+    const who = { ...kind.who, consumer: call.consumerId ?? '' };
+    budget.check(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
+  }
+
+  /** Decides whether a call of the kind is waited for now. */
+  #consider(kind: RequestKind): void {
+    // Background work alone has calls of its own while nothing is in flight.
+    const isForBackground = kind.requests === 0 && kind.inFlight > 0;
+    if (kind.isAcquiring || kind.size === 0 || kind.isHeldUp || isForBackground) return;
+    if (kind.inFlight === 0 || kind.isWorthCall) void this.#send(kind);
+    else kind.linger ??= setTimeout(() => void this.#send(kind), kind.lingerMs);
+  }
+
+  /** One call, from waiting for a call of the budget to its answers. Never throws. */
+  async #send(kind: RequestKind): Promise<void> {
+    const { budget } = this.#options;
+    clearTimeout(kind.linger);
+    kind.linger = undefined;
+    if (kind.isAcquiring || kind.isHeldUp) return;
+    kind.isAcquiring = true;
+    const paid = budget && (await this.#waitForCall(kind, budget));
+    const isPaid = budget === undefined || paid !== undefined;
+    if (isPaid && kind.size > 0) await this.#sendPaid(kind, paid);
+    else {
+      // All have expired, or go with a call of another replica; others may have come just now.
+      kind.isAcquiring = false;
+      paid?.giveBack();
+    }
+    this.#consider(kind);
+  }
+
+  /** Waits for a call of the budget; undefined where nothing waits any more. */
+  async #waitForCall(kind: RequestKind, budget: CallBudget): Promise<PaidCall | undefined> {
+    let paid: PaidCall | undefined;
+    while (paid === undefined && kind.size > 0) {
+      const who = { ...kind.who, requesters: () => kind.waiting() };
+      kind.callWait = budget.wait(kind.isForWrite ? 'write' : 'read', who);
+      paid = await kind.callWait.paid;
+      kind.callWait = undefined;
+      if (paid !== undefined) kind.wasShort = paid.wasShort;
+    }
+    return paid;
+  }
+
+  /** Acquires the permit, then composes the call and sends it. Never throws. */
+  async #sendPaid(kind: RequestKind, paid: PaidCall | undefined): Promise<void> {
+    const acquired = await this.#options.client.permits
+      .acquire(this.#newCall(kind), paid)
+      .catch((failure: unknown) => ({ failure }));
+    const companions = paid?.wasShort && !('failure' in acquired) ? await this.#gather(kind) : [];
+    kind.isAcquiring = false;
+    const plan = planCall(kind, companions, this.#allowed());
+    for (const { kind: each, ...batch } of plan) this.#take(each, batch);
+    if (plan[0]?.isHeldUp && kind.size > 0) this.#holdUp(kind);
+    const batches = plan.filter(({ requests }) => requests.length > 0);
+    if ('failure' in acquired)
+      for (const { reject } of batches.flatMap(({ requests }) => requests)) reject(acquired.failure);
+    else if (batches.length === 0) acquired.release();
+    else await this.#sendBatches(batches, acquired, paid);
+  }
+
+  /** Lets other replicas add their requests to a call; returns the kinds that may go with it. */
+  async #gather(kind: RequestKind): Promise<RequestKind[]> {
+    kind.isGathering = true;
+    const time = monotonicMs();
+    const companions = time < this.#mixingFrom ? [] : companionsOf(kind, this.#kinds, time);
+    await Promise.all([kind, ...companions].map((each) => this.#forwarding.get(each)?.invite()));
+    kind.isGathering = false;
+    return companions;
+  }
+
+  /** Sends batches in one call. Never throws. */
+  async #sendBatches(
+    batches: readonly { kind: RequestKind; requests: QueuedRequest[] }[],
+    permit: Permit,
+    paid: PaidCall | undefined,
+  ): Promise<void> {
+    paid?.chargeTo(
+      countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
+    );
+    const onTooMuch = () => {
+      this.#mixingFrom = monotonicMs() + mixingPauseMs;
+    };
+    const permits =
+      batches.length === 1
+        ? [permit]
+        : new MixedCall({ permit, batches: batches.length, onTooMuch }).permits();
+    const sent = batches.map(({ kind, requests }, index) =>
+      this.#sendBatch(kind, requests, permits[index] ?? permit),
+    );
+    await Promise.all(sent);
+  }
+
+  /** Sends one batch and settles its requests. Never throws. */
+  async #sendBatch(kind: RequestKind, requests: QueuedRequest[], permit: Permit): Promise<void> {
+    const { metrics, timeoutMs } = this.#options;
+    metrics.crmBatchSize.observe({ operation: kind.operation.name }, requests.length);
+    kind.inFlight += 1;
+    const parents = this.#occupy(kind, requests);
+    this.#consider(kind);
+    const run = new BatchRun({
+      ...this.#options,
+      kind,
+      requests,
+      call: this.#newCall(kind),
+      scheduler: this,
+    });
+    const ms = await run.send(permit);
+    if (ms !== undefined) kind.learn(ms, timeoutMs);
+    kind.inFlight -= 1;
+    this.#vacate(parents);
+    this.#consider(kind);
+  }
+
+  /** Notes that the parents of these requests are in a call; returns them. */
+  #occupy(kind: RequestKind, requests: readonly QueuedRequest[]): Set<string> {
+    const parents = new Set(requests.flatMap(({ parent }) => parent ?? []));
+    const until = monotonicMs() + kind.parentWaitMs;
+    for (const parent of parents) {
+      const calls = (this.#parents.get(parent)?.calls ?? 0) + 1;
+      this.#parents.set(parent, { calls, until });
+    }
+    return parents;
+  }
+
+  #vacate(parents: ReadonlySet<string>): void {
+    for (const parent of parents) {
+      const busy = this.#parents.get(parent);
+      if (busy === undefined || busy.calls === 1) this.#parents.delete(parent);
+      else busy.calls -= 1;
+    }
+    if (parents.size > 0) for (const kind of this.#kinds) this.#resume(kind);
+  }
+
+  #resume(kind: RequestKind): void {
+    if (!kind.isHeldUp) return;
+    kind.isHeldUp = false;
+    clearTimeout(kind.linger);
+    kind.linger = undefined;
+    this.#consider(kind);
+  }
+
+  /** All that waits does so for parents: until one is free, or has been waited for long enough. */
+  #holdUp(kind: RequestKind): void {
+    const time = monotonicMs();
+    const ends = this.#parents
+      .values()
+      .map(({ until }) => until)
+      .filter((until) => until > time);
+    kind.isHeldUp = true;
+    kind.linger ??= setTimeout(() => this.#resume(kind), Math.min(...ends) - time);
+  }
+
+  #allowed(): Allowed {
+    const {
+      budget,
+      timeoutMs,
+      client: { shortestCallMs: enoughMs },
+    } = this.#options;
+    const steady = monotonicMs();
+    const busy = this.#parents.entries().filter(([, { until }]) => until > steady);
+    const busyParents = new Set(busy.map(([parent]) => parent));
+    return { time: now(), timeoutMs, enoughMs, parts: budget?.parts(), busyParents };
+  }
+
+  /** Removes from a kind's queue what was planned, and refuses what is too late. */
+  #take(kind: RequestKind, { requests, late }: Pick<PlannedBatch<QueuedRequest>, 'requests' | 'late'>): void {
+    for (const request of [...requests, ...late]) {
+      this.#queueFor(kind, request).take(request.tenant, request);
+      clearTimeout(request.expiry);
+      request.leaveQueue();
+    }
+    for (const { call, reject } of late)
+      reject(this.#lackedCalls(kind, call) ?? new CrmFailure('late', 'no time was left for the call'));
+    if (kind.size === 0) kind.callWait?.giveUp();
+  }
+
+  #queueFor(kind: RequestKind, { call }: QueuedRequest): FairQueue<QueuedRequest> {
+    const [urgent, requests, background] = kind.queues;
+    if (call.background !== undefined) return background;
+    const isUrgent = this.#options.budget !== undefined && !kind.isWrite && call.isWrite === true;
+    return isUrgent ? urgent : requests;
+  }
+
+  /** Sets the timer of its maximum wait, or of the end of its time. */
+  #arm(kind: RequestKind, request: QueuedRequest): void {
+    const leftMs = this.#maxWaitOf(request.call) - (monotonicMs() - request.since);
+    clearTimeout(request.expiry);
+    request.expiry = setTimeout(
+      () => this.#expire(kind, request),
+      Math.min(Math.max(recheckMs, leftMs), remainingMs(request.call)),
+    );
+  }
+
+  #maxWaitOf({ background }: Call): number {
+    const { budget } = this.#options;
+    if (budget === undefined) return Number.POSITIVE_INFINITY;
+    if (background === undefined) return budget.maxWaitMs;
+    // When the service stops, it waits in the database only.
+    return budget.stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
+  }
+
+  #expire(kind: RequestKind, request: QueuedRequest): void {
+    const { call, tenant } = request;
+    // The maximum wait is for a call of the budget; it does not apply where the CRM is what takes long.
+    if (kind.callWait === undefined && remainingMs(call) > 0) {
+      this.#arm(kind, request);
+      return;
+    }
+    this.#queueFor(kind, request).delete(tenant, request);
+    request.leaveQueue();
+    request.reject(this.#lackedCalls(kind, call) ?? queueFull());
+    if (kind.size === 0) kind.callWait?.giveUp();
+  }
+
+  /** The failure of a request whose time went by while it waited for a call of the budget; undefined where it did not. */
+  #lackedCalls(kind: RequestKind, call: Call): Error | undefined {
+    if (kind.callWait === undefined && !kind.wasShort) return undefined;
+    const purpose = kind.isWriteOf(call) ? 'write' : 'read';
+    return this.#options.budget?.waitedTooLong(purpose, call.background === undefined);
+  }
+
+  /** Takes requests out of the queue that go with a call of another replica, background work left out. */
+  takeForOther(kind: RequestKind, { furtherMs, ...room }: ForwardedRoom): QueuedRequest[] {
+    const [urgent, requests] = kind.queues;
+    const joinsWithMs = this.#options.client.shortestCallMs + furtherMs;
+    const batch = planBatch([urgent, requests], { ...room, joinsWithMs }, this.#allowed());
+    this.#take(kind, batch);
+    return batch.requests;
+  }
+
+  /** Goes on with requests that another replica may have executed. */
+  goOnAfterLoss(kind: RequestKind, requests: readonly QueuedRequest[], lost: CrmFailure): void {
+    const call = { ...startCall(`batch ${kind.name}`), batcher: kind.name };
+    void new BatchRun({ ...this.#options, kind, requests, call, scheduler: this }).afterLoss(lost);
+  }
+
+  /** Sends an item in a call of its own. It does not wait for other calls, nor they for it. Throws `CrmFailure`, `Problem`. */
+  async #sendAlone<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
+    const {
+      budget,
+      metrics,
+      client: { permits, shortestCallMs },
+    } = this.#options;
+    const { operation, name } = kind;
+    permits.enter(operation.effect, call);
+    const requests = countByConsumer([call.consumerId]);
+    const who = { tenant: name, requesters: () => requests };
+    const purpose = kind.isWriteOf(call) ? 'write' : 'read';
+    const paid = await budget?.wait(purpose, who, remainingMs(call) - shortestCallMs).paid;
+    paid?.chargeTo(requests);
+    const own: BatchCall = { ...call, batcher: name };
+    const permit = await permits.acquire(own, paid);
+    try {
+      metrics.crmBatchSize.observe({ operation: operation.name }, 1);
+      const [outcome] = await executeBatch(operation, [item], own, { permit });
+      if (outcome !== undefined && 'failure' in outcome) throw outcome.failure;
+      return (outcome as { result: Result }).result;
+    } finally {
+      permit.release();
+    }
+  }
+
+  #newCall({ name }: RequestKind): BatchCall {
+    return { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };
+  }
+}
