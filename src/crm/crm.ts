@@ -93,8 +93,7 @@ export function createCrm(options: CrmOptions): Crm {
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const scheduler = new Scheduler({ ...options, client, budget, forwarded });
-  const columnsOf = createColumns();
-  const resources = options.resources ?? resourcesOf();
+  const [columnsOf, resources] = [createColumns(), options.resources ?? resourcesOf()];
   const schema = new OrgSchema({ resources, client, columnsOf, log });
   const checked = { ...connection, client, tokens, budget, dataProbe: dataProbeFor(resources, client) };
   const health = new CrmHealth({ ...checked, lacks: () => schema.faults });

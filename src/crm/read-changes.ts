@@ -120,10 +120,7 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
  * then read by id.
  */
 async function readWhole(
-  {
-    client,
-    used,
-  }: { client: ChangeSourceOptions['client']; used: ReadonlyMap<Resource, Resource> },
+  { client, used }: { client: ChangeSourceOptions['client']; used: ReadonlyMap<Resource, Resource> },
   unfinished: readonly ChangedRecord[],
   call: Call,
 ): Promise<Map<string, CrmRow>> {

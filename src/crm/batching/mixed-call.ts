@@ -1,16 +1,17 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { mostHeavyParts } from '../budget/waiters.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import {
   type BatchCall,
   type CrmAnswer,
   type CrmRequest,
   type Exchanges,
+  largestBatch,
   type Part,
   type Permit,
   sharersOf,
 } from '../rest/request.ts';
-import { largestBatch, mostHeavyParts } from '../scheduling/planner.ts';
 import { type RowsQuery, together } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite } from './composite.ts';
 import { isTooMuch } from './execute.ts';

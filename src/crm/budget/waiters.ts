@@ -1,6 +1,5 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { mostHeavyParts } from '../scheduling/planner.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
 import type { CallShares, Requests } from './call-shares.ts';
@@ -27,6 +26,9 @@ const callsPerRotation = 25;
 const mostBehind = 2;
 /** Credits that differ by less are the same. */
 const tolerance = 1e-9;
+
+/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
+export const mostHeavyParts = 5;
 
 /** Who waits for a call: between whom calls alternate, and for whom the call is, as long as it waits. */
 export interface Who {

@@ -4,6 +4,9 @@ import type { RowsQuery } from '../soql/query.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TakeRow } from './row-stream.ts';
 
+/** Records that the CRM takes in one Collections call, and rows that fit on one page. */
+export const largestBatch = 200;
+
 /** A part of a Composite call. */
 export interface Part {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';

@@ -4,7 +4,6 @@ import type { Http } from '../../platform/http/http.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
-import { Permits, type TokensForCalls } from '../scheduling/permits.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { Breaker } from './breaker.ts';
 import { CrmTime } from './crm-time.ts';
@@ -16,6 +15,7 @@ import {
   isUnsent,
   wasSent,
 } from './failure.ts';
+import { Permits, type TokensForCalls } from './permits.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
 import { type BatchCall, type CrmAnswer, type CrmRequest, isMetered, type Permit } from './request.ts';
@@ -121,28 +121,40 @@ export class CrmClient {
     call: Call | BatchCall,
     permit: Permit | undefined,
   ): Promise<CrmAnswer> {
-    const { metrics } = this.#options;
     let met: CrmFailure | undefined;
     this.retryBudget.earn();
     for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
       try {
-        const given = met === undefined ? permit : undefined;
-        if (given?.shared !== undefined && 'batcher' in call)
-          return await given.shared.join(request, call, this);
-        return await this.exchange(request, call, given);
+        return await this.#callOnce(request, call, met === undefined ? permit : undefined);
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;
         // A repeat that was not sent shows nothing: the failure before it is the answer.
         if (met !== undefined && isUnsent(error)) throw met;
         met = error;
       }
-      // What is tried alone, or as a probe, is not repeated.
-      const mostMs = isAlone(call) ? Number.NEGATIVE_INFINITY : remainingMs(call) - this.shortestCallMs;
-      const pauseMs = isRepeatable(met, request) ? pauseBeforeRepeat(met, tried, mostMs) : undefined;
-      if (pauseMs === undefined || !this.retryBudget.spend()) throw met;
-      metrics.crmRetries.inc({ reason: met.kind });
+      const pauseMs = this.#pauseBeforeRepeat(met, { request, call, tried });
+      if (pauseMs === undefined) throw met;
       await sleep(pauseMs);
     }
+  }
+
+  /** Sends it in the call that the permit is for, which it may share with other batches. */
+  #callOnce(request: CrmRequest, call: Call | BatchCall, permit: Permit | undefined): Promise<CrmAnswer> {
+    if (permit?.shared !== undefined && 'batcher' in call) return permit.shared.join(request, call, this);
+    return this.exchange(request, call, permit);
+  }
+
+  /** Milliseconds to wait before the next try; undefined where there is none. */
+  #pauseBeforeRepeat(
+    failure: CrmFailure,
+    { request, call, tried }: { request: CrmRequest; call: Call; tried: number },
+  ): number | undefined {
+    // What is tried alone, or as a probe, is not repeated.
+    if (isAlone(call) || !isRepeatable(failure, request)) return undefined;
+    const pauseMs = pauseBeforeRepeat(failure, tried, remainingMs(call) - this.shortestCallMs);
+    if (pauseMs === undefined || !this.retryBudget.spend()) return undefined;
+    this.#options.metrics.crmRetries.inc({ reason: failure.kind });
+    return pauseMs;
   }
 
   /** Makes one call. Throws `CrmFailure`. */

@@ -1,6 +1,6 @@
 import { randomFraction } from '../../platform/base/chance.ts';
 import { Allowance } from '../budget/allowance.ts';
-import { CrmFailure, type FailureKind, isUnsent, uncertainKinds } from './failure.ts';
+import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
 /** The first try included. */

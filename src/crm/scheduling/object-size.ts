@@ -1,5 +1,5 @@
 import { now } from '../../platform/base/chance.ts';
-import { largestBatch } from './planner.ts';
+import { largestBatch } from '../rest/request.ts';
 
 /** Time until twice as many are tried. */
 const growsAfterMs = 10 * 60_000;

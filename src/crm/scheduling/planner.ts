@@ -1,4 +1,6 @@
 import type { FairQueue } from '../../platform/base/fair-queue.ts';
+import { mostHeavyParts } from '../budget/waiters.ts';
+import { largestBatch } from '../rest/request.ts';
 
 /*
  * The planner: composes the next call from what waits and what is allowed. Pure functions; the scheduler takes what they
@@ -12,12 +14,8 @@ import type { FairQueue } from '../../platform/base/fair-queue.ts';
  * locks it for each (Salesforce, A Guide to Record Locking).
  */
 
-/** Records that the CRM takes in one Collections call, and rows that fit on one page. */
-export const largestBatch = 200;
 /** Bytes in one call. The CRM documents no limit of a body; an answer of the same size must fit into memory too. */
 export const mostBytes = 3 * 1024 * 1024;
-/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
-export const mostHeavyParts = 5;
 /** While a call is divided, a consumer may have so much less of it than its part. */
 const tolerance = 0.05;
 

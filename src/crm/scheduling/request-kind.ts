@@ -3,8 +3,9 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../budget/call-budget.ts';
+import { largestBatch } from '../rest/request.ts';
 import type { ObjectSize } from './object-size.ts';
-import { heavyPartsOf, largestBatch, type PlannedKind, type Waiting } from './planner.ts';
+import { heavyPartsOf, type PlannedKind, type Waiting } from './planner.ts';
 
 /** Requests that are worth a call: with more of them, waiting longer saves little. */
 const batchSize = 50;
@@ -36,7 +37,7 @@ export interface QueuedRequest extends Waiting {
 
 /** A request that waits since a time of `monotonicMs()`. */
 export function newRequest<Item>(
-  { operation }: RequestKind<Item, unknown>,
+  { operation }: RequestKind<Item>,
   item: Item,
   call: Call,
   since = monotonicMs(),

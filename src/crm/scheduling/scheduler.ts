@@ -40,6 +40,8 @@ import { type KindOptions, newRequest, type QueuedRequest, RequestKind } from '.
 const acquireMs = 25_000;
 /** How often a request past its maximum wait is checked while it does not wait for the budget. */
 const recheckMs = 50;
+/** What waits for parents is looked at again after this time at the latest. */
+const longestHoldMs = 1000;
 /** After a call that was too much, each kind has calls of its own for so long. */
 const mixingPauseMs = 60_000;
 interface SchedulerOptions {
@@ -51,6 +53,9 @@ interface SchedulerOptions {
   forwarded: ForwardedBatches | undefined;
   metrics: Metrics;
 }
+
+/** What is sent of one kind in a call. */
+type Batch = PlannedBatch<QueuedRequest> & { kind: RequestKind };
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -153,19 +158,26 @@ export class Scheduler {
 
   /** Acquires the permit, then composes the call and sends it. Never throws. */
   async #sendPaid(kind: RequestKind, paid: PaidCall | undefined): Promise<void> {
-    const acquired = await this.#options.client.permits
-      .acquire(this.#newCall(kind), paid)
-      .catch((failure: unknown) => ({ failure }));
-    const companions = paid?.wasShort && !('failure' in acquired) ? await this.#gather(kind) : [];
-    kind.isAcquiring = false;
+    try {
+      const permit = await this.#options.client.permits.acquire(this.#newCall(kind), paid);
+      const companions = paid?.wasShort ? await this.#gather(kind) : [];
+      kind.isAcquiring = false;
+      const batches = this.#compose(kind, companions);
+      if (batches.length === 0) permit.release();
+      else await this.#sendBatches(batches, permit, paid);
+    } catch (failure) {
+      // There is no permit.
+      kind.isAcquiring = false;
+      for (const { requests } of this.#compose(kind, [])) for (const { reject } of requests) reject(failure);
+    }
+  }
+
+  /** Composes a call, and takes its requests out of the queues. */
+  #compose(kind: RequestKind, companions: readonly RequestKind[]): Batch[] {
     const plan = planCall(kind, companions, this.#allowed());
-    for (const { kind: each, ...batch } of plan) this.#take(each, batch);
+    for (const batch of plan) this.#take(batch);
     if (plan[0]?.isHeldUp && kind.size > 0) this.#holdUp(kind);
-    const batches = plan.filter(({ requests }) => requests.length > 0);
-    if ('failure' in acquired)
-      for (const { reject } of batches.flatMap(({ requests }) => requests)) reject(acquired.failure);
-    else if (batches.length === 0) acquired.release();
-    else await this.#sendBatches(batches, acquired, paid);
+    return plan.filter(({ requests }) => requests.length > 0);
   }
 
   /** Lets other replicas add their requests to a call; returns the kinds that may go with it. */
@@ -173,17 +185,13 @@ export class Scheduler {
     kind.isGathering = true;
     const time = monotonicMs();
     const companions = time < this.#mixingFrom ? [] : companionsOf(kind, this.#kinds, time);
-    await Promise.all([kind, ...companions].map((each) => this.#forwarding.get(each)?.invite()));
+    await Promise.all([kind, ...companions].map(async (each) => this.#forwarding.get(each)?.invite()));
     kind.isGathering = false;
     return companions;
   }
 
   /** Sends batches in one call. Never throws. */
-  async #sendBatches(
-    batches: readonly { kind: RequestKind; requests: QueuedRequest[] }[],
-    permit: Permit,
-    paid: PaidCall | undefined,
-  ): Promise<void> {
+  async #sendBatches(batches: readonly Batch[], permit: Permit, paid: PaidCall | undefined): Promise<void> {
     paid?.chargeTo(
       countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
     );
@@ -194,27 +202,18 @@ export class Scheduler {
       batches.length === 1
         ? [permit]
         : new MixedCall({ permit, batches: batches.length, onTooMuch }).permits();
-    const sent = batches.map(({ kind, requests }, index) =>
-      this.#sendBatch(kind, requests, permits[index] ?? permit),
-    );
-    await Promise.all(sent);
+    await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
   }
 
   /** Sends one batch and settles its requests. Never throws. */
-  async #sendBatch(kind: RequestKind, requests: QueuedRequest[], permit: Permit): Promise<void> {
+  async #sendBatch({ kind, requests }: Batch, permit: Permit): Promise<void> {
     const { metrics, timeoutMs } = this.#options;
     metrics.crmBatchSize.observe({ operation: kind.operation.name }, requests.length);
     kind.inFlight += 1;
     const parents = this.#occupy(kind, requests);
     this.#consider(kind);
-    const run = new BatchRun({
-      ...this.#options,
-      kind,
-      requests,
-      call: this.#newCall(kind),
-      scheduler: this,
-    });
-    const ms = await run.send(permit);
+    const call = this.#newCall(kind);
+    const ms = await new BatchRun({ ...this.#options, kind, requests, call, scheduler: this }).send(permit);
     if (ms !== undefined) kind.learn(ms, timeoutMs);
     kind.inFlight -= 1;
     this.#vacate(parents);
@@ -257,7 +256,7 @@ export class Scheduler {
       .map(({ until }) => until)
       .filter((until) => until > time);
     kind.isHeldUp = true;
-    kind.linger ??= setTimeout(() => this.#resume(kind), Math.min(...ends) - time);
+    kind.linger ??= setTimeout(() => this.#resume(kind), Math.min(time + longestHoldMs, ...ends) - time);
   }
 
   #allowed(): Allowed {
@@ -273,7 +272,7 @@ export class Scheduler {
   }
 
   /** Removes from a kind's queue what was planned, and refuses what is too late. */
-  #take(kind: RequestKind, { requests, late }: Pick<PlannedBatch<QueuedRequest>, 'requests' | 'late'>): void {
+  #take({ kind, requests, late }: Pick<Batch, 'kind' | 'requests' | 'late'>): void {
     for (const request of [...requests, ...late]) {
       this.#queueFor(kind, request).take(request.tenant, request);
       clearTimeout(request.expiry);
@@ -334,7 +333,7 @@ export class Scheduler {
     const [urgent, requests] = kind.queues;
     const joinsWithMs = this.#options.client.shortestCallMs + furtherMs;
     const batch = planBatch([urgent, requests], { ...room, joinsWithMs }, this.#allowed());
-    this.#take(kind, batch);
+    this.#take({ ...batch, kind });
     return batch.requests;
   }
 

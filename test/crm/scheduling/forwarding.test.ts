@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
+import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
+import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
+import { CrmFailure } from '../../../src/crm/rest/failure.ts';
 import type {
   ForwardedBatch,
   ForwardedBatches,
   ForwardingBatcher,
 } from '../../../src/crm/scheduling/forwarded-batches.ts';
-import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
-import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
-import { CrmFailure } from '../../../src/crm/rest/failure.ts';
 import { ObjectSize } from '../../../src/crm/scheduling/object-size.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
+import { mostHeavyParts } from '../../../src/crm/budget/waiters.ts';
+import { largestBatch } from '../../../src/crm/rest/request.ts';
 import {
   type Allowed,
   companionsOf,
   heavyPartsOf,
-  largestBatch,
   mostBytes,
-  mostHeavyParts,
   type PlannedKind,
   planBatch,
   planCall,

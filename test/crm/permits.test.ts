@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { Permits } from '../../../src/crm/scheduling/permits.ts';
-import { startCall } from '../../../src/platform/base/call.ts';
-import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { Permits } from '../../src/crm/rest/permits.ts';
+import { startCall } from '../../src/platform/base/call.ts';
+import { createMetrics } from '../../src/platform/observability/metrics.ts';
 
 type Options = ConstructorParameters<typeof Permits>[0];
 

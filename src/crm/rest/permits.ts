@@ -3,12 +3,12 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/waiters.ts';
-import type { Breaker } from '../rest/breaker.ts';
-import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from '../rest/failure.ts';
-import type { CallQuota } from '../rest/quota.ts';
-import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from '../rest/request.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
+import type { Breaker } from './breaker.ts';
+import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from './failure.ts';
+import type { CallQuota } from './quota.ts';
+import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
 import { Slots } from './slots.ts';
 
 /** Queue limit: requests that may wait for each slot, as many as one call can hold. More would only wait in vain. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { queueFull } from '../../../src/crm/rest/failure.ts';
-import { Slots } from '../../../src/crm/scheduling/slots.ts';
+import { queueFull } from '../../src/crm/rest/failure.ts';
+import { Slots } from '../../src/crm/rest/slots.ts';
 
 /** Does the work while it holds a slot. */
 async function run<T>(slots: Slots, tenant: string, work: () => Promise<T>, mostMs = 25_000): Promise<T> {
