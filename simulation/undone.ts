@@ -64,7 +64,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     fault: 'A repeat takes the claim of a request that still runs.',
   },
   'late-forwarded-batch': {
-    file: 'src/crm/batching/forwarded-batches.ts',
+    file: 'src/crm/scheduling/forwarded-batches.ts',
     now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
     before: 'const isLate = false;',
     fault: 'A process that stood still executes what its sender has given up.',

@@ -11,7 +11,6 @@ import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
-import { createColumns } from './optional-columns.ts';
 import { ownerFaults } from './owner-check.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
@@ -21,6 +20,7 @@ import { checkResource } from './schema-check.ts';
 import { type AccessToken, readInstanceUrl } from './token/access-token.ts';
 import { AssertionSigner, type KeyCertificate } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
+import { createColumns } from './usable-columns.ts';
 
 /**
  * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running

@@ -14,7 +14,6 @@ import { queryPath } from './batching/find.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { CrmHealth } from './crm-health.ts';
-import { createColumns } from './optional-columns.ts';
 import { OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
 import { budgetExhausted } from './rest/failure.ts';
@@ -28,6 +27,7 @@ import { Backoff } from './token/backoff.ts';
 import { AssertionSigner, type OnKey } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { TokenProvider } from './token/token-provider.ts';
+import { createColumns } from './usable-columns.ts';
 
 export interface CrmOptions extends CrmSettings {
   environment: string;

@@ -6,10 +6,10 @@ import type { Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
 import { queryPath, readPage } from './batching/find.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';
-import { lacksOwner, misfitFailure, type OptionalColumns } from './optional-columns.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { type Position, pageQuery } from './soql/query.ts';
+import { lacksOwner, misfitFailure, sendUsable, type UsableColumns, usedOf } from './usable-columns.ts';
 
 /** A page with more bytes than this needs a slot for large pages. */
 const largeFrom = 512 * 1024;
@@ -19,7 +19,7 @@ const maxQueries = 40;
 interface ListOptions {
   resource: Resource;
   client: Pick<CrmClient, 'send' | 'dataPath' | 'permits'>;
-  columns: OptionalColumns;
+  columns: UsableColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
 }
@@ -89,7 +89,8 @@ class PageReading {
    * form; the URL stays far below its 16,384 bytes (values are bounded).
    */
   #ask(limit: number): Promise<boolean> {
-    return this.#options.columns.send('all', ({ resource }) => this.#askWith(resource, limit));
+    const { columns } = this.#options;
+    return sendUsable([{ columns }], (uses) => this.#askWith(usedOf(uses, columns.resource).resource, limit));
   }
 
   async #askWith(resource: Resource, limit: number): Promise<boolean> {

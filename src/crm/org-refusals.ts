@@ -2,9 +2,9 @@ import { type Call, remainingMs } from '../platform/base/call.ts';
 import type { Misfit, Need } from '../records/org-fit.ts';
 import type { Resource } from '../records/resource.ts';
 import { apiFieldOf } from './mapping/names.ts';
-import { aboutOf, misfitFailure, namedBy } from './optional-columns.ts';
 import type { CrmError, CrmFailure } from './rest/failure.ts';
 import { explain } from './rest/problems.ts';
+import { aboutOf, misfitFailure, namedBy } from './usable-columns.ts';
 
 /** The longest wait for a look at the org, in milliseconds: one in 5 s, the next check for it, and the call itself. */
 const longestWaitMs = 7500;

@@ -6,9 +6,9 @@ import type { LookAtOrg, Misfit } from '../records/org-fit.ts';
 import { nameOfType } from '../records/org-types.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { type Described, describeObjects } from './describe.ts';
-import type { OptionalColumns } from './optional-columns.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { type Checked, checkResource } from './schema-check.ts';
+import type { UsableColumns } from './usable-columns.ts';
 
 /** Something in the org that does not fit, as the health report has it. */
 export interface OrgFault {
@@ -21,7 +21,7 @@ export interface OrgFault {
 interface OrgSchemaOptions {
   resources: Resources;
   client: Pick<CrmClient, 'send' | 'dataPath'>;
-  columnsOf: (resource: Resource) => OptionalColumns;
+  columnsOf: (resource: Resource) => UsableColumns;
   log: Log;
 }
 
@@ -90,7 +90,7 @@ function numberColumn({ kind, crm }: Resource['fields'][string]): string[] {
   return kind === 'number' ? [crm.path] : [];
 }
 
-function take(resource: Resource, checked: Checked, described: Described, columns: OptionalColumns): void {
+function take(resource: Resource, checked: Checked, described: Described, columns: UsableColumns): void {
   const { fields, fit, crmObject } = resource;
   const object = described.get(crmObject.toLowerCase());
   if (object === undefined) return;

@@ -18,11 +18,17 @@ import {
   readTimestamp,
   withoutHidden,
 } from './mapping/records.ts';
-import { type OptionalColumns, withFirstColumns } from './optional-columns.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { byIdsQuery, changesQuery, columnsOfChangesQuery, idsQuery, toSoql } from './soql/query.ts';
+import {
+  sendUsable,
+  type UsableColumns,
+  type UsedOfAll,
+  usedOf,
+  withFirstColumns,
+} from './usable-columns.ts';
 
 /** Rows of one query at most: more do not fit a page of the CRM. */
 const mostRows = 2000;
@@ -40,7 +46,7 @@ interface ChangeSourceOptions {
   /** See `CallBudget`. */
   dailyCallBudget?: number | undefined;
   /** What is known of the columns that the org may lack. */
-  columnsOf: (resource: Resource) => OptionalColumns;
+  columnsOf: (resource: Resource) => UsableColumns;
 }
 
 /** What a row says of its record; `used`: the resource with the columns that were asked for. */
@@ -72,8 +78,9 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
   /** Halved by a call that took too long, doubled by one that did not. */
   let limit = mostRows;
   type Positions = ReadonlyMap<Resource, ChangePosition>;
-  const readPage = async (positions: Positions, used: ReadonlyMap<Resource, Resource>, call: Call) => {
-    const queriesOf = (resource: Resource) => (nextColumns(usedOf(used, resource)).length > 0 ? 2 : 1);
+  const readPage = async (positions: Positions, used: UsedOfAll, call: Call) => {
+    const queriesOf = (resource: Resource) =>
+      nextColumns(usedOf(used, resource).resource).length > 0 ? 2 : 1;
     const reading = new PageReading(
       windows.split(positions, limit, client.time.now(), queriesOf),
       used,
@@ -92,7 +99,9 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     const unfinished = records.filter((record) => reading.unfinished.has(record));
     const whole = await readWhole({ client, used }, unfinished, call);
     const finished = records.map((record) =>
-      reading.unfinished.has(record) ? finish(record, usedOf(used, record.resource), whole, readRow) : record,
+      reading.unfinished.has(record)
+        ? finish(record, usedOf(used, record.resource).resource, whole, readRow)
+        : record,
     );
     return { records: finished, complete, sentAt };
   };
@@ -102,7 +111,8 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     },
     ...(dailyCallBudget !== undefined && { leastSeconds: 86_400 / dailyCallBudget / pollShare }),
     readChanges(positions, call) {
-      return withColumns([...positions.keys()], columnsOf, async (used) => {
+      const named = [...positions.keys()].map((resource) => ({ columns: columnsOf(resource) }));
+      return sendUsable(named, async (used) => {
         const page = await readPage(positions, used, call);
         // Nothing lay in the first windows, and too much behind them: without windows it comes first.
         const isInVain = page.records.length === 0 && page.complete.size === 0;
@@ -120,16 +130,16 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
  * then read by id.
  */
 async function readWhole(
-  { client, used }: { client: ChangeSourceOptions['client']; used: ReadonlyMap<Resource, Resource> },
+  { client, used }: { client: ChangeSourceOptions['client']; used: UsedOfAll },
   unfinished: readonly ChangedRecord[],
   call: Call,
 ): Promise<Map<string, CrmRow>> {
   const rows = new Map<string, CrmRow>();
-  for (const resource of used.keys()) {
+  for (const resource of new Set(unfinished.map((record) => record.resource))) {
     const ids = unfinished.filter((record) => record.resource === resource).map(({ nativeId }) => nativeId);
     for (let start = 0; start < ids.length; start += wholeAtOnce) {
       const some = ids.slice(start, start + wholeAtOnce);
-      const path = queryPath(client.dataPath, toSoql(byIdsQuery(usedOf(used, resource), some)));
+      const path = queryPath(client.dataPath, toSoql(byIdsQuery(usedOf(used, resource).resource, some)));
       const take = (row: CrmRow) => rows.set(String(row['Id']), row).size > 0;
       const request = { operation: 'changes', effect: 'read', method: 'GET', path } as const;
       await client.send({ ...request, takeRows: () => take }, call);
@@ -149,11 +159,6 @@ function finish(
   if (row === undefined) return { ...record, isDeleted: true };
   const { values } = readRow(record.resource, used, row);
   return { ...record, externalId: externalIdOf(record.resource, row), values };
-}
-
-/** The resource with the columns that the org has. */
-function usedOf(used: ReadonlyMap<Resource, Resource>, resource: Resource): Resource {
-  return used.get(resource) ?? resource;
 }
 
 /** The first continuation column of each long text: if it is empty, the text has no further ones. */
@@ -193,20 +198,6 @@ function openFields({ fields }: Resource, row: CrmRow): Field[] {
   });
 }
 
-/** Sends one request that names the columns of several resources: again without those that the org lacks. */
-function withColumns<T>(
-  resources: readonly Resource[],
-  columnsOf: ChangeSourceOptions['columnsOf'],
-  send: (used: ReadonlyMap<Resource, Resource>) => Promise<T>,
-  found: ReadonlyMap<Resource, Resource> = new Map(),
-): Promise<T> {
-  const [first, ...others] = resources;
-  if (first === undefined) return send(found);
-  return columnsOf(first).send('all', ({ resource }) =>
-    withColumns(others, columnsOf, send, new Map([...found, [first, resource]])),
-  );
-}
-
 /** An owner that is null was removed; one that the row has no column for is not known. */
 function withoutUnknownOwner({ fields }: Resource, row: CrmRow, values: FieldValues): FieldValues {
   const column = fields[ownerField]?.crm.path;
@@ -222,7 +213,7 @@ function isLate(error: unknown): boolean {
 
 class PageReading {
   readonly #windows: readonly ChangeWindow[];
-  readonly #used: ReadonlyMap<Resource, Resource>;
+  readonly #used: UsedOfAll;
   readonly #readRow: ReadRow;
   /** Windows with an additional query for continuation columns; these queries come first. */
   readonly #withNext: readonly ChangeWindow[];
@@ -234,20 +225,25 @@ class PageReading {
   #characters = 0;
 
   /** `used`: the resources with the columns that the org has. */
-  constructor(windows: readonly ChangeWindow[], used: ReadonlyMap<Resource, Resource>, readRow: ReadRow) {
+  constructor(windows: readonly ChangeWindow[], used: UsedOfAll, readRow: ReadRow) {
     this.#windows = windows;
     this.#used = used;
     this.#readRow = readRow;
-    this.#withNext = windows.filter(({ resource }) => nextColumns(usedOf(used, resource)).length > 0);
+    this.#withNext = windows.filter(
+      ({ resource }) => nextColumns(usedOf(used, resource).resource).length > 0,
+    );
   }
 
   request(dataPath: string, limit: number): CrmRequest {
     const queries = [
       ...this.#withNext.map(({ resource, ...window }) =>
-        columnsOfChangesQuery(resource, nextColumns(usedOf(this.#used, resource)), { ...window, limit }),
+        columnsOfChangesQuery(resource, nextColumns(usedOf(this.#used, resource).resource), {
+          ...window,
+          limit,
+        }),
       ),
       ...this.#windows.map(({ resource, ...window }) =>
-        changesQuery(withFirstColumns(usedOf(this.#used, resource)), { ...window, limit }),
+        changesQuery(withFirstColumns(usedOf(this.#used, resource).resource), { ...window, limit }),
       ),
     ];
     const parts = queries.map((query) => ({
@@ -279,7 +275,7 @@ class PageReading {
 
   /** Reads a row of the query for continuation columns. */
   #takeNext(resource: Resource, row: CrmRow): boolean {
-    const next = nextColumns(usedOf(this.#used, resource));
+    const next = nextColumns(usedOf(this.#used, resource).resource);
     const isEnd = next.every((column) => (row[column] ?? '') === '');
     if (isEnd) this.#ended.set(String(row['Id']), row['SystemModstamp']);
     return true;
@@ -292,9 +288,9 @@ class PageReading {
     if (!('IsDeleted' in row)) return this.#takeNext(resource, row);
     // If the record changed between the two queries, the first one says nothing about this text.
     const isEnd = this.#ended.get(String(row['Id'])) === row['SystemModstamp'];
-    const open = isEnd ? [] : openFields(usedOf(this.#used, resource), row);
+    const open = isEnd ? [] : openFields(usedOf(this.#used, resource).resource, row);
     const emptied = Object.fromEntries(open.map(({ crm }) => [crm.path, null]));
-    const used = usedOf(this.#used, resource);
+    const used = usedOf(this.#used, resource).resource;
     const record = toChange(resource, row, this.#readRow(resource, used, { ...row, ...emptied }));
     const length = Object.values(record.values).reduce((sum, value) => sum + (value?.length ?? 0), 0);
     const lengthToCome = open.reduce(

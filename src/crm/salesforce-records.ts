@@ -26,15 +26,13 @@ import {
   WritesRefused,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
-import { createDelete, createUpdate, type Deletion, type Update, type Updated } from './batching/change.ts';
+import { Change, Delete, type Deletion, type Update, type Updated } from './batching/change.ts';
 import { nativeIdOf } from './batching/composite.ts';
-import { type Created, type Creation, createCreate } from './batching/create.ts';
-import { createFind, isDeleted, type Lookup, type OperationOptions } from './batching/find.ts';
+import { Create, type Created, type Creation } from './batching/create.ts';
+import { Find, isDeleted, type Lookup } from './batching/find.ts';
 import type { Operation } from './batching/operation.ts';
-import { everyColumn, withOptionalColumns, writtenColumns } from './batching/optional.ts';
 import { listRecords } from './list-records.ts';
-import { createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
-import { type OptionalColumns, withKeyOnly } from './optional-columns.ts';
+import { type CrmRow, createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
 import { explainByOrg, type Refused } from './org-refusals.ts';
 import { Owners } from './owners.ts';
 import { CrmFailure, type FailureKind, queueFull } from './rest/failure.ts';
@@ -43,6 +41,7 @@ import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize } from './scheduling/object-size.ts';
 import type { RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
+import type { UsableColumns } from './usable-columns.ts';
 import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
 /** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
@@ -56,18 +55,21 @@ interface SalesforceRecordsOptions {
   log: Log;
   metrics: Metrics;
   /** What is known of the columns that the org may lack. */
-  columnsOf: (resource: Resource) => OptionalColumns;
+  columnsOf: (resource: Resource) => UsableColumns;
   /** Called after each write, successful or not. */
   onWrite: () => void;
   /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
   onMissing: OnMissing;
 }
 
+/** Reads a row as the port shows it; undefined for one that the API does not have. */
+type ReadRecord = (row: CrmRow) => StoredRecord | undefined;
+
 /** A kind of requests for each operation on the records of one resource, and how their rows are read. */
 interface Kinds {
-  columns: OptionalColumns;
+  columns: UsableColumns;
   /** For rows with the columns of `used`. */
-  toRecordOf: (used: Resource) => OperationOptions['toRecord'];
+  toRecordOf: (used: Resource) => ReadRecord;
   finds: RequestKind<Lookup, StoredRecord | undefined>;
   findsWithDeleted: RequestKind<Lookup, StoredRecord | undefined>;
   creates: RequestKind<Creation, Created>;
@@ -330,19 +332,15 @@ class SalesforceRecords implements Records {
 function createKinds(resource: Resource, options: SalesforceRecordsOptions): Kinds {
   const toRecord = createRecordReader(resource, options.metrics);
   const columns = options.columnsOf(resource);
-  const toRecordOf = (used: Resource): OperationOptions['toRecord'] => {
+  const toRecordOf = (used: Resource): ReadRecord => {
     const shown = withoutHidden(resource, used);
     return (row) => shown(toRecord(row));
   };
-  const over = (used: Resource): OperationOptions => ({
-    resource: used,
-    client: options.client,
-    toRecord: toRecordOf(used),
-  });
   // Replicas of another version may know other fields.
   const fields = createHash('sha256')
     .update(JSON.stringify(columnsIn(resource)))
     .digest('base64url');
+  const over = { client: options.client, columns, toRecordOf };
   const objectSize = new ObjectSize();
   options.metrics.crmBatchSplits.inc({ object: resource.crmObject }, 0);
   const kind = <Item, Result>(operation: Operation<Item, Result>, what: string = operation.name) => {
@@ -357,14 +355,11 @@ function createKinds(resource: Resource, options: SalesforceRecordsOptions): Kin
   return {
     columns,
     toRecordOf,
-    finds: kind(withOptionalColumns(columns, (used) => createFind(over(used)), everyColumn())),
-    findsWithDeleted: kind(
-      withOptionalColumns(columns, (used) => createFind({ ...over(used), withDeleted: true }), everyColumn()),
-      'find with deleted',
-    ),
-    creates: kind(withOptionalColumns(columns, (used) => createCreate(over(used)), writtenColumns())),
-    updates: kind(withOptionalColumns(columns, (used) => createUpdate(over(used)), writtenColumns())),
-    deletes: kind(createDelete(over(withKeyOnly(resource)), resource)),
+    finds: kind(new Find(over)),
+    findsWithDeleted: kind(new Find({ ...over, withDeleted: true }), 'find with deleted'),
+    creates: kind(new Create(over)),
+    updates: kind(new Change(over)),
+    deletes: kind(new Delete(over)),
   };
 }
 
@@ -384,7 +379,7 @@ function columnsIn({ crmObject, fields }: Resource): unknown {
 }
 
 /** The reader answers undefined for a record that the API does not have: one without a UUID as External ID. */
-function createRecordReader(resource: Resource, metrics: Metrics): OperationOptions['toRecord'] {
+function createRecordReader(resource: Resource, metrics: Metrics): ReadRecord {
   const readRow = createRowReader(resource, metrics);
   const readLinks = createLinkReader(resource);
   return (row) => {

@@ -3,7 +3,7 @@ import type { OrgType } from '../records/org-types.ts';
 import type { Constant, Field, Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
 import { type Described, type DescribedField, type DescribedObject, isRequired } from './describe.ts';
-import { columnOf, isNotThere } from './optional-columns.ts';
+import { columnOf, isNotThere } from './usable-columns.ts';
 
 /** What the description of an object says of a resource. */
 export interface Checked {

@@ -26,7 +26,6 @@ import {
 import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/find.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
-import type { OptionalColumns, UsedColumns } from './optional-columns.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
@@ -35,6 +34,14 @@ import { crmProblem } from './rest/problems.ts';
 import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
+import {
+  type NamedColumns,
+  sendUsable,
+  type UsableColumns,
+  type UsedOfAll,
+  usedOf,
+  withoutFields,
+} from './usable-columns.ts';
 
 /*
  * Several records of several resources in one metered call. A Composite call with `allOrNone` is one transaction: creations and
@@ -43,7 +50,7 @@ import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 
 export interface TogetherOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders'>;
-  columnsOf: (resource: Resource) => OptionalColumns;
+  columnsOf: (resource: Resource) => UsableColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   owners: Pick<Owners, 'make'>;
@@ -136,31 +143,24 @@ function withOwners<T>(
   );
 }
 
-type Used = ReadonlyMap<string, UsedColumns>;
-
 /** Sends what names columns of several resources, again without those that the org lacks. */
 function withColumns<T>(
-  options: TogetherOptions,
+  { columnsOf }: TogetherOptions,
   named: readonly { resource: Resource; names: 'all' | readonly string[] }[],
-  work: (used: Used) => Promise<T>,
-  used: Used = new Map(),
+  work: (used: UsedOfAll) => Promise<T>,
 ): Promise<T> {
-  const next = named.find(({ resource }) => !used.has(resourceKey(resource)));
-  if (next === undefined) return work(used);
-  const ofResource = named.filter(({ resource }) => resourceKey(resource) === resourceKey(next.resource));
-  const names = ofResource.some((one) => one.names === 'all')
-    ? 'all'
-    : ofResource.flatMap((one) => one.names);
-  return options
-    .columnsOf(next.resource)
-    .send(names, (columns) =>
-      withColumns(options, named, work, new Map(used).set(resourceKey(next.resource), columns)),
-    );
+  const byResource = Map.groupBy(named, ({ resource }) => resourceKey(resource));
+  const all = [...byResource.values()].map((ones): NamedColumns => {
+    const isAll = ones.some(({ names }) => names === 'all');
+    const columns = columnsOf((ones[0] as (typeof ones)[0]).resource);
+    return { columns, names: isAll ? 'all' : ones.flatMap(({ names }) => names) };
+  });
+  return sendUsable(all, work);
 }
 
 interface Sending {
   call: Call;
-  used: Used;
+  used: UsedOfAll;
   owners: ChosenOwners;
   readBack: boolean;
 }
@@ -207,8 +207,11 @@ async function send(
   const rows = readBackOf(queries, answers.slice(groups.length), dataPath);
   return writes.map(({ resource, externalId }, index) => {
     const row = rows.get(resource.name)?.get(externalId.toLowerCase());
-    const columns = used.get(resource.name)?.resource ?? resource;
-    return (row && toRecordOf(resource, columns)(row)) ?? { nativeId: ids[index] as string };
+    return (
+      (row && toRecordOf(resource, usedOf(used, resource).resource)(row)) ?? {
+        nativeId: ids[index] as string,
+      }
+    );
   });
 }
 
@@ -229,15 +232,14 @@ function toRecordBody(
   { resource, externalId, values, record }: RecordWrite,
   { used, owners, call }: Sending,
 ): object {
-  const leftOut = used.get(resource.name)?.leftOut ?? new Set<string>();
+  const { leftOut } = usedOf(used, resource);
   const ownerId = owners.get(resourceKey(resource));
   const ofNew = { ...creatorOf(resource, call), ...values, id: externalId.toLowerCase() };
   const given = record === undefined ? ofNew : values;
-  const written = Object.fromEntries(Object.entries(given).filter(([name]) => !leftOut.has(name)));
   return {
     attributes: { type: resource.crmObject },
     ...(record === undefined ? constantsOf(resource) : { id: record.nativeId }),
-    ...toCrmFields(resource, written),
+    ...toCrmFields(resource, withoutFields(given, leftOut)),
     ...(record === undefined && ownerId !== undefined && { OwnerId: ownerId }),
   };
 }
@@ -300,12 +302,13 @@ interface NamedQuery {
   query: RowsQuery;
 }
 
-function queriesOf(keys: readonly RecordKey[], used: Used, withDeleted = false): NamedQuery[] {
+function queriesOf(keys: readonly RecordKey[], used: UsedOfAll, withDeleted = false): NamedQuery[] {
   const names = [...new Set(keys.map(({ resource }) => resource.name))];
   return names.flatMap((name) => {
     const own = keys.filter(({ resource }) => resource.name === name);
-    const resource = used.get(name)?.resource ?? own[0]?.resource;
-    if (resource === undefined) return [];
+    const [first] = own;
+    if (first === undefined) return [];
+    const { resource } = usedOf(used, first.resource);
     const wanted = { keys: own.map(({ externalId }) => externalId.toLowerCase()), visible: 'all' as const };
     return [{ resource, query: findQuery(resource, [wanted], withDeleted) }];
   });
@@ -352,7 +355,7 @@ export async function findTogether(
       }
       return keys.map(({ resource, externalId }) => {
         const row = rows.get(resource.name)?.get(externalId.toLowerCase());
-        return row && options.toRecordOf(resource, used.get(resource.name)?.resource ?? resource)(row);
+        return row && options.toRecordOf(resource, usedOf(used, resource).resource)(row);
       });
     });
   } catch (error) {
@@ -388,11 +391,15 @@ export async function listTogether(
   const named = lists.map(({ resource }) => ({ resource, names: 'all' as const }));
   try {
     return await withColumns(options, named, async (used) => {
-      const usedOf = (resource: Resource) => used.get(resourceKey(resource))?.resource ?? resource;
       const parts = lists.map(({ resource, query }): Part => {
         const { filters, limit } = query;
         const visible = call.visible(resource.collection);
-        const soql = pageQuery(usedOf(resource), { filters, visible, limit: limit + 1, shaped: true });
+        const soql = pageQuery(usedOf(used, resource).resource, {
+          filters,
+          visible,
+          limit: limit + 1,
+          shaped: true,
+        });
         return { method: 'GET', path: queryPath(dataPath, soql) };
       });
       const request: CrmRequest = {
@@ -405,7 +412,7 @@ export async function listTogether(
       return lists.map(({ resource, query }, index) => {
         const answer = requireSuccess(answers[index] as CrmAnswer, { ...request, resource });
         const { rows, next } = readPage(answer, dataPath);
-        const toRecord = options.toRecordOf(resource, usedOf(resource));
+        const toRecord = options.toRecordOf(resource, usedOf(used, resource).resource);
         const { page, add } = startPage(query);
         const isWhole = rows.every((row) => {
           const record = toRecord(row);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type Described, describeObjects } from '../../src/crm/describe.ts';
-import { createColumns } from '../../src/crm/optional-columns.ts';
 import { OrgSchema } from '../../src/crm/org-schema.ts';
+import { createColumns } from '../../src/crm/usable-columns.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { listOf, type Mapping, resourcesOf } from '../../src/records/mapping.ts';
 import { type Changes, describedFor } from '../support/described.ts';

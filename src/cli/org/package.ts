@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Described, DescribedObject } from '../../crm/describe.ts';
-import { columnOf } from '../../crm/optional-columns.ts';
+import { columnOf } from '../../crm/usable-columns.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
 import type { Field, Resource } from '../../records/resource.ts';
 import {

@@ -3,13 +3,16 @@ import type { FieldValues, RecordRef, StoredRecord } from '../../records/records
 import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
 import { CrmFailure } from '../rest/failure.ts';
-import type { BatchCall, CrmRequest } from '../rest/request.ts';
+import type { BatchCall, CrmRequest, Permit } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
 import { byIdsQuery } from '../soql/query.ts';
+import { sendUsable, type UsedColumns, usedOf, withKeyOnly, withoutFields } from '../usable-columns.ts';
 import { isTooMuch } from './execute.ts';
-import { type OperationOptions, parentIn, queryRows } from './find.ts';
-import type { Operation, Reconciled } from './operation.ts';
-import { unlessRefused, valueRefusal } from './refusals.ts';
-import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
+import { parentIn, queryRows } from './find.ts';
+import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
+import { RecordOperation, type RecordOperationOptions } from './record-operation.ts';
+import { valueRefusal } from './refusals.ts';
+import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
 /** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */
 const answerPart = 4;
@@ -28,49 +31,70 @@ export interface Updated {
 }
 
 /** Replaces fields of records that are addressed by the CRM's own id, so that nothing can be created. */
-export function createUpdate(options: OperationOptions): Operation<Update, Updated> {
-  const { client, resource, toRecord } = options;
-  return {
-    name: 'update',
-    effect: 'change',
-    size: ({ values, ref, readBack }) =>
-      sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0),
-    parentOf: ({ values, ref }) => parentIn(resource, { ...('values' in ref && ref.values), ...values }),
-    execute: (items, call, permit) =>
-      unlessRefused(
-        items,
-        ({ values }) => valueRefusal(resource, values),
-        async (accepted) => {
-          const { outcomes, rows } = await sendWrite(client, toUpdateWrite(options, accepted), call, permit);
-          const found = byId(rows);
-          return accepted.map(({ ref, readBack }, index) => {
-            const outcome = outcomes[index] as Written['outcomes'][number];
-            if ('failure' in outcome) return outcome;
-            const row = readBack ? found.get(ref.nativeId) : undefined;
-            return { result: { record: row && toRecord(row) } };
-          });
-        },
-      ),
-    async reconcile(items, call) {
-      const found = await findByIds(options, items, call);
+export class Change extends RecordOperation<Update, Updated> {
+  readonly name = 'update';
+  readonly effect = 'change';
+
+  size({ values, ref, readBack }: Update): number {
+    return sizeOf({ values }) + (readBack && 'values' in ref ? sizeOf(ref) / answerPart : 0);
+  }
+
+  parentOf({ values, ref }: Update): string | undefined {
+    return parentIn(this.options.columns.resource, { ...('values' in ref && ref.values), ...values });
+  }
+
+  protected override namesOf(items: readonly Update[]): 'all' | readonly string[] {
+    return writtenFields(items);
+  }
+
+  protected override refusalOf({ values }: Update, resource: Resource): CrmFailure | undefined {
+    return valueRefusal(resource, values);
+  }
+
+  protected async send(
+    items: readonly Update[],
+    used: UsedColumns,
+    call: BatchCall,
+    permit: Permit | undefined,
+  ): Promise<ItemOutcome<Updated>[]> {
+    const { client, toRecordOf } = this.options;
+    const { outcomes, rows } = await sendWrite(client, toWrite(client, items, used), call, permit);
+    const [found, toRecord] = [byId(rows), toRecordOf(used.resource)];
+    return items.map(({ ref, readBack }, index) => {
+      const outcome = outcomes[index] as Written['outcomes'][number];
+      if ('failure' in outcome) return outcome;
+      const row = readBack ? found.get(ref.nativeId) : undefined;
+      return { result: { record: row && toRecord(row) } };
+    });
+  }
+
+  async reconcile(items: readonly Update[], call: BatchCall): Promise<Reconciled<Updated>[]> {
+    const { client, columns, toRecordOf } = this.options;
+    return sendUsable([{ columns }], async (uses) => {
+      const used = usedOf(uses, columns.resource);
+      const found = await findByIds({ client, resource: used.resource }, items, call);
+      const toRecord = toRecordOf(used.resource);
       return items.map((item) => {
         const row = found.get(item.ref.nativeId);
         const record = row && toRecord(row);
-        return record === undefined ? 'not done' : compare(resource, item, record);
+        return record === undefined ? 'not done' : compare(item, record, used);
       });
-    },
-  };
+    });
+  }
 }
 
-function toUpdateWrite(options: OperationOptions, items: readonly Update[]): Write {
-  const { resource } = options;
+function toWrite(
+  { dataPath }: Pick<CrmClient, 'dataPath'>,
+  items: readonly Update[],
+  { resource, leftOut }: UsedColumns,
+): Write {
   const singles = items.map(
     ({ ref, values }): CrmRequest => ({
       operation: 'update',
       effect: 'change',
       method: 'PATCH',
-      path: recordPath(options, ref),
-      body: toCrmFields(resource, values),
+      path: recordPath(dataPath, resource, ref),
+      body: toCrmFields(resource, withoutFields(values, leftOut)),
       resource,
       addressesRecord: true,
     }),
@@ -80,7 +104,12 @@ function toUpdateWrite(options: OperationOptions, items: readonly Update[]): Wri
   return { singles, nativeIds: nativeIdsOf(items), readBack };
 }
 
-function compare(resource: Resource, { ref, values }: Update, now: StoredRecord): Reconciled<Updated> {
+function compare(
+  { ref, values: given }: Update,
+  now: StoredRecord,
+  { resource, leftOut }: UsedColumns,
+): Reconciled<Updated> {
+  const values = withoutFields(given, leftOut);
   if (hasValues(resource, now.values, values)) return { result: { record: now } };
   // Without the time of the last change, "not yet done" can't be distinguished from "done, and changed again by another".
   return 'values' in ref && hasValues(resource, now.values, ref.values) ? 'not done' : 'unknown';
@@ -92,49 +121,60 @@ export interface Deletion {
 
 const deleted = { result: undefined };
 
-/** Deletes records that are addressed by the CRM's own id; the options name its key only, the other resource all its fields. */
-export function createDelete(
-  options: OperationOptions,
-  { fields }: Pick<Resource, 'fields'>,
-): Operation<Deletion, undefined> {
-  return {
-    name: 'delete',
-    effect: 'change',
-    whenGone: deleted,
-    size: () => 0,
-    parentOf: ({ ref }) => ('values' in ref ? parentIn({ fields }, ref.values) : undefined),
-    async execute(items, call, permit) {
-      const { outcomes } = await sendWrite(options.client, toDeleteWrite(options, items), call, permit);
-      return outcomes.map((outcome) => ('failure' in outcome ? outcome : deleted));
-    },
-    async reconcile(items, call) {
-      const found = await findByIds(options, items, call);
-      // Gone is gone, no matter who deleted it.
-      return items.map(({ ref }) => (found.has(ref.nativeId) ? 'not done' : deleted));
-    },
-  };
-}
+/** Deletes records that are addressed by the CRM's own id; the External ID is the only column that it names. */
+export class Delete implements Operation<Deletion, undefined> {
+  readonly name = 'delete';
+  readonly effect = 'change';
+  readonly whenGone = deleted;
+  readonly #client: RecordOperationOptions['client'];
+  readonly #resource: Resource;
 
-function toDeleteWrite(options: OperationOptions, items: readonly Deletion[]): Write {
-  const singles = items.map(
-    ({ ref }): CrmRequest => ({
-      operation: 'delete',
-      effect: 'change',
-      method: 'DELETE',
-      path: recordPath(options, ref),
-      resource: options.resource,
-      addressesRecord: true,
-    }),
-  );
-  return { singles, nativeIds: nativeIdsOf(items) };
+  constructor({ client, columns }: RecordOperationOptions) {
+    this.#client = client;
+    this.#resource = columns.resource;
+  }
+
+  size(): number {
+    return 0;
+  }
+
+  parentOf({ ref }: Deletion): string | undefined {
+    return 'values' in ref ? parentIn(this.#resource, ref.values) : undefined;
+  }
+
+  async execute(items: readonly Deletion[], call: BatchCall, permit?: Permit) {
+    const singles = items.map(
+      ({ ref }): CrmRequest => ({
+        operation: 'delete',
+        effect: 'change',
+        method: 'DELETE',
+        path: recordPath(this.#client.dataPath, this.#resource, ref),
+        resource: this.#resource,
+        addressesRecord: true,
+      }),
+    );
+    const write = { singles, nativeIds: nativeIdsOf(items) };
+    const { outcomes } = await sendWrite(this.#client, write, call, permit);
+    return outcomes.map((outcome) => ('failure' in outcome ? outcome : deleted));
+  }
+
+  async reconcile(items: readonly Deletion[], call: BatchCall): Promise<Reconciled<undefined>[]> {
+    const found = await findByIds(
+      { client: this.#client, resource: withKeyOnly(this.#resource) },
+      items,
+      call,
+    );
+    // Gone is gone, no matter who deleted it.
+    return items.map(({ ref }) => (found.has(ref.nativeId) ? 'not done' : deleted));
+  }
 }
 
 function nativeIdsOf(items: readonly Deletion[]): string[] {
   return items.map(({ ref }) => ref.nativeId);
 }
 
-function recordPath({ client, resource }: OperationOptions, { nativeId }: RecordRef): string {
-  return `${client.dataPath}/sobjects/${resource.crmObject}/${encodeURIComponent(nativeId)}`;
+function recordPath(dataPath: string, { crmObject }: Resource, { nativeId }: RecordRef): string {
+  return `${dataPath}/sobjects/${crmObject}/${encodeURIComponent(nativeId)}`;
 }
 
 function byId(rows: readonly CrmRow[]): Map<string, CrmRow> {
@@ -143,7 +183,7 @@ function byId(rows: readonly CrmRow[]): Map<string, CrmRow> {
 
 /** In halves where the records are too much for one answer. */
 async function findByIds(
-  options: OperationOptions,
+  options: { client: RecordOperationOptions['client']; resource: Resource },
   items: readonly Deletion[],
   call: BatchCall,
 ): Promise<Map<string, CrmRow>> {

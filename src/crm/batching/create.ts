@@ -1,12 +1,17 @@
 import type { Visible } from '../../platform/base/call.ts';
 import { type FieldValues, type Found, isFromBefore, type StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
 import { constantsOf, toCrmFields } from '../mapping/records.ts';
+import type { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall, CrmRequest, Permit } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
+import { type UsedColumns, withoutFields } from '../usable-columns.ts';
 import { nativeIdOf } from './composite.ts';
-import { byKey, createFind, keysQuery, type OperationOptions, parentIn } from './find.ts';
-import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
-import { ownerRefusal, typeRefusal, unlessEnded, unlessRefused, valueRefusal } from './refusals.ts';
-import { sendWrite, sizeOf, type Write, type Written } from './write.ts';
+import { byKey, Find, keysQuery, parentIn } from './find.ts';
+import type { ItemOutcome, Reconciled } from './operation.ts';
+import { RecordOperation } from './record-operation.ts';
+import { ownerRefusal, typeRefusal, valueRefusal } from './refusals.ts';
+import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
 export interface Creation {
   /** In lower case. */
@@ -31,61 +36,76 @@ export interface Created extends Found {
 }
 
 /** Inserts records that carry their External ID, never upserts: an upsert that comes late would overwrite changes. */
-export function createCreate(options: OperationOptions): Operation<Creation, Created> {
-  const { resource } = options;
-  const refusalOf = ({ visible, values }: Creation) =>
-    ownerRefusal(resource, visible) ?? typeRefusal(resource) ?? valueRefusal(resource, values);
-  return {
-    name: 'create',
-    effect: 'create',
-    size: sizeOf,
-    parentOf: ({ values }) => parentIn(resource, values),
-    execute: (items, call, permit) =>
-      unlessRefused(items, refusalOf, (accepted) =>
-        unlessEnded(accepted, permit, (wanted, unusedPermit) => insert(options, wanted, call, unusedPermit)),
-      ),
-    // A record that was made and deleted since has freed its External ID: sent again, it would be made a second time.
-    async reconcile(items, call) {
-      // Nobody else's record has an External ID that was chosen for this one.
-      const wanted = items.map(({ externalId: key }) => ({ key, visible: 'all' as const }));
-      const finds = createFind({ ...options, withDeleted: true, isAfterLoss: true });
-      const looked = await finds.execute(wanted, call);
-      return looked.map((outcome, index): Reconciled<Created> => {
-        if ('failure' in outcome) return outcome;
-        const record = outcome.result;
-        if (record === undefined || isFromBefore(record, items[index]?.madeSince)) return 'not done';
-        return { result: { nativeId: record.nativeId, record, found: 'after loss' } };
-      });
-    },
-  };
+export class Create extends RecordOperation<Creation, Created> {
+  readonly name = 'create';
+  readonly effect = 'create';
+
+  size(item: Creation): number {
+    return sizeOf(item);
+  }
+
+  parentOf({ values }: Creation): string | undefined {
+    return parentIn(this.options.columns.resource, values);
+  }
+
+  protected override namesOf(items: readonly Creation[]): 'all' | readonly string[] {
+    return writtenFields(items);
+  }
+
+  protected override refusalOf({ visible, values }: Creation, resource: Resource): CrmFailure | undefined {
+    return ownerRefusal(resource, visible) ?? typeRefusal(resource) ?? valueRefusal(resource, values);
+  }
+
+  protected override endOf({ validUntil }: Creation): number | undefined {
+    return validUntil;
+  }
+
+  protected async send(
+    items: readonly Creation[],
+    used: UsedColumns,
+    call: BatchCall,
+    permit: Permit | undefined,
+  ): Promise<ItemOutcome<Created>[]> {
+    const { client, toRecordOf } = this.options;
+    const { resource } = used;
+    const { outcomes, rows } = await sendWrite(client, toWrite(client, items, used), call, permit);
+    const [found, toRecord] = [byKey(resource, rows), toRecordOf(resource)];
+    return items.map(({ readBack, externalId }, index) => {
+      const row = readBack ? found.get(externalId) : undefined;
+      const outcome = outcomes[index] as Written['outcomes'][number];
+      return toCreated(outcome, row && toRecord(row));
+    });
+  }
+
+  /** A record that was made and deleted since has freed its External ID: sent again, it would be made a second time. */
+  async reconcile(items: readonly Creation[], call: BatchCall): Promise<Reconciled<Created>[]> {
+    // Nobody else's record has an External ID that was chosen for this one.
+    const wanted = items.map(({ externalId: key }) => ({ key, visible: 'all' as const }));
+    const finds = new Find({ ...this.options, withDeleted: true, isAfterLoss: true });
+    const looked = await finds.execute(wanted, call);
+    return looked.map((outcome, index): Reconciled<Created> => {
+      if ('failure' in outcome) return outcome;
+      const record = outcome.result;
+      if (record === undefined || isFromBefore(record, items[index]?.madeSince)) return 'not done';
+      return { result: { nativeId: record.nativeId, record, found: 'after loss' } };
+    });
+  }
 }
 
-async function insert(
-  options: OperationOptions,
+function toWrite(
+  { dataPath }: Pick<CrmClient, 'dataPath'>,
   items: readonly Creation[],
-  call: BatchCall,
-  permit: Permit | undefined,
-): Promise<ItemOutcome<Created>[]> {
-  const { resource, client, toRecord } = options;
-  const { outcomes, rows } = await sendWrite(client, toWrite(options, items), call, permit);
-  const found = byKey(resource, rows);
-  return items.map(({ readBack, externalId }, index) => {
-    const row = readBack ? found.get(externalId) : undefined;
-    const outcome = outcomes[index] as Written['outcomes'][number];
-    return toCreated(outcome, row && toRecord(row));
-  });
-}
-
-function toWrite({ client, resource }: OperationOptions, items: readonly Creation[]): Write {
+  { resource, leftOut }: UsedColumns,
+): Write {
   const singles = items.map(
     ({ values, externalId, ownerId }): CrmRequest => ({
       operation: 'create',
       effect: 'create',
       method: 'POST',
-      path: `${client.dataPath}/sobjects/${resource.crmObject}`,
+      path: `${dataPath}/sobjects/${resource.crmObject}`,
       body: {
         ...constantsOf(resource),
-        ...toCrmFields(resource, { ...values, id: externalId }),
+        ...toCrmFields(resource, { ...withoutFields(values, leftOut), id: externalId }),
         ...(ownerId !== undefined && { OwnerId: ownerId }),
       },
       resource,

@@ -3,20 +3,17 @@ import { ownerField } from '../../records/created-by.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type CrmRow, readKey } from '../mapping/records.ts';
+import type { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall, CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
-import type { CrmClient } from '../rest/rest-client.ts';
 import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/query.ts';
+import type { UsedColumns } from '../usable-columns.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
-import type { Operation } from './operation.ts';
-import { ownerRefusal, unlessRefused } from './refusals.ts';
+import type { ItemOutcome } from './operation.ts';
+import { RecordOperation, type RecordOperationOptions } from './record-operation.ts';
+import { ownerRefusal } from './refusals.ts';
 
-export interface OperationOptions {
-  /** With the columns that the calls may name. */
-  resource: Resource;
-  client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>;
-  /** A row as the port shows it; undefined for one that the API does not have. */
-  toRecord: (row: CrmRow) => StoredRecord | undefined;
-  /** Look-ups also find records in the recycle bin. */
+interface FindOptions extends RecordOperationOptions {
+  /** Records in the recycle bin are found too. */
   withDeleted?: boolean;
   /** For a look-up of what became of a write. */
   isAfterLoss?: boolean;
@@ -38,27 +35,44 @@ export interface Lookup {
  * Looks records up. Those of several consumers share one query, which asks for each one's own records by their owner; a
  * record that was asked for by several is given to those only that may see it.
  */
-export function createFind(options: OperationOptions): Operation<Lookup, StoredRecord | undefined> {
-  const { resource, toRecord } = options;
-  return {
-    name: 'find',
-    effect: 'read',
-    size: () => 0,
-    execute(items, call, permit) {
-      const refusalOf = ({ visible }: Lookup) => ownerRefusal(resource, visible);
-      return unlessRefused(items, refusalOf, async (lookups) => {
-        const query = findQuery(resource, groupByViewer(lookups), options.withDeleted);
-        const rows = await queryRows(options, query, call, permit);
-        const found = byKey(resource, options.withDeleted ? deletedFirst(rows) : rows);
-        const records = new Map<string, StoredRecord | undefined>();
-        for (const [key, row] of found) records.set(key, toRecord(row));
-        return lookups.map(({ key, visible }) => {
-          const record = records.get(key);
-          return { result: record && isVisible(record, visible) ? record : undefined };
-        });
-      });
-    },
-  };
+export class Find extends RecordOperation<Lookup, StoredRecord | undefined> {
+  readonly name = 'find';
+  readonly effect = 'read';
+  readonly #withDeleted: boolean;
+  readonly #isAfterLoss: boolean;
+
+  constructor({ withDeleted = false, isAfterLoss = false, ...options }: FindOptions) {
+    super(options);
+    this.#withDeleted = withDeleted;
+    this.#isAfterLoss = isAfterLoss;
+  }
+
+  size(): number {
+    return 0;
+  }
+
+  protected override refusalOf({ visible }: Lookup, resource: Resource): CrmFailure | undefined {
+    return ownerRefusal(resource, visible);
+  }
+
+  protected async send(
+    lookups: readonly Lookup[],
+    { resource }: UsedColumns,
+    call: BatchCall,
+    permit: Permit | undefined,
+  ): Promise<ItemOutcome<StoredRecord | undefined>[]> {
+    const { client, toRecordOf } = this.options;
+    const query = findQuery(resource, groupByViewer(lookups), this.#withDeleted);
+    const rows = await queryRows({ client, resource, isAfterLoss: this.#isAfterLoss }, query, call, permit);
+    const toRecord = toRecordOf(resource);
+    const records = new Map<string, StoredRecord | undefined>();
+    for (const [key, row] of byKey(resource, this.#withDeleted ? deletedFirst(rows) : rows))
+      records.set(key, toRecord(row));
+    return lookups.map(({ key, visible }) => {
+      const record = records.get(key);
+      return { result: record && isVisible(record, visible) ? record : undefined };
+    });
+  }
 }
 
 /** Deleted records first: an existing record then replaces earlier ones with the same key. */
@@ -96,9 +110,15 @@ export function keysQuery(resource: Resource, keys: readonly string[]): RowsQuer
   return findQuery(resource, [{ keys, visible: 'all' }]);
 }
 
+interface RowsOptions {
+  client: RecordOperationOptions['client'];
+  resource: Resource;
+  isAfterLoss?: boolean;
+}
+
 /** All rows of a query: the CRM makes pages short where records are long. Throws `CrmFailure`. */
 export async function queryRows(
-  { client, resource, isAfterLoss }: Omit<OperationOptions, 'toRecord' | 'withDeleted'>,
+  { client, resource, isAfterLoss }: RowsOptions,
   rowsQuery: RowsQuery,
   call: BatchCall,
   permit?: Permit,

@@ -125,6 +125,14 @@ function readBackOf(answer: CrmAnswer, dataPath: string): CrmRow[] {
   }
 }
 
+/** The fields whose columns a write with these items names: what it writes, and every field where it reads back. */
+export function writtenFields(
+  items: readonly { values: FieldValues; readBack: boolean }[],
+): 'all' | readonly string[] {
+  if (items.some(({ readBack }) => readBack)) return 'all';
+  return items.flatMap(({ values }) => Object.keys(values));
+}
+
 /** Bytes in the body, at most: UTF-16 units as UTF-8, escapes left to the reserve that the bound has. */
 export function sizeOf({ values }: { values: FieldValues }): number {
   let size = 500;

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { createColumns } from '../../../src/crm/optional-columns.ts';
+import { createColumns } from '../../../src/crm/usable-columns.ts';
 import { OrgSchema } from '../../../src/crm/org-schema.ts';
 import { DescribedObjectsTable } from '../../../src/features/org-schema/described-objects-table.ts';
 import { orgSchemaMetrics } from '../../../src/features/org-schema/metrics.ts';

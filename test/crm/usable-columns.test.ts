@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { OptionalColumns } from '../../src/crm/optional-columns.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
+import { sendUsable, UsableColumns, usedOf } from '../../src/crm/usable-columns.ts';
 import { type Call, startCall } from '../../src/platform/base/call.ts';
 import { resourcesOf } from '../../src/records/mapping.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
@@ -112,11 +112,12 @@ describe('optional columns', () => {
 
   it('are tried again by one request a minute, and named by all once it has succeeded', async () => {
     let now = 0;
-    const known = new OptionalColumns({ resource: quote, now: () => now });
+    const known = new UsableColumns({ resource: quote, now: () => now });
     let has = false;
     const tries: boolean[] = [];
     const send = (names: 'all' | string[] = 'all') =>
-      known.send(names, async ({ resource, leftOut }) => {
+      sendUsable([{ columns: known, names }], async (uses) => {
+        const { resource, leftOut } = usedOf(uses, quote);
         tries.push('actor' in resource.fields);
         assert.equal(leftOut.has('actor'), !('actor' in resource.fields));
         if ('actor' in resource.fields && !has) throw lacks('Actor__c');
@@ -137,9 +138,9 @@ describe('optional columns', () => {
   });
 
   it('leave other failures alone', async () => {
-    const known = new OptionalColumns({ resource: resourcesOf().quote, now: () => 0 });
+    const known = new UsableColumns({ resource: resourcesOf().quote, now: () => 0 });
     await assert.rejects(
-      known.send('all', async () => Promise.reject(lacks('Name__c'))),
+      sendUsable([{ columns: known, names: 'all' }], async () => Promise.reject(lacks('Name__c'))),
       CrmFailure,
     );
   });

@@ -2,6 +2,7 @@ import { monotonicMs } from '../platform/base/chance.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
 import { resourceKey } from '../records/included-member.ts';
+import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { namesIn } from './mapping/names.ts';
 import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts';
@@ -13,8 +14,8 @@ import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts'
  *   columns of a misfit   of fields that are needed: what is read without them is not known, and a write of them is refused.
  *   absent fields         that a mapping says the org does not have.
  *
- * The descriptions of the objects say which these are, and so do refusals: where the CRM says that there is no such column,
- * the request is sent again without it; nothing was done. Optional columns are left out then for a minute, spare ones for an hour.
+ * The descriptions of the objects say which these are, and the usable resource is computed from that. So do refusals: where the
+ * CRM says that there is no such column, the request is sent again without it; nothing was done. Optional columns are left out then for a minute, spare ones for an hour.
  * After that one request tries them again, and the others do so once it has succeeded. Those of a misfit are named again when a description
  * has them.
  */
@@ -70,28 +71,25 @@ export interface UsedColumns {
   resource: Resource;
   /** API names of the fields whose values are not written: the org need not have them. */
   leftOut: ReadonlySet<string>;
+  /** Names of those that this request tries again. */
+  tried: readonly string[];
 }
 
-interface OptionalColumnsOptions {
+interface UsableColumnsOptions {
   resource: Resource;
   /** Milliseconds of any steady clock. */
   now: () => number;
 }
 
-interface Used extends UsedColumns {
-  /** Names of those that this request tries again. */
-  tried: readonly string[];
-}
-
 /** Which columns of one object requests may name. */
-export class OptionalColumns {
-  readonly #options: OptionalColumnsOptions;
+export class UsableColumns {
+  readonly #options: UsableColumnsOptions;
   /** By the name of columns that belong together: when to try them again. */
   readonly #lacking = new Map<string, number>();
   /** While nothing is lacking. */
-  readonly #whole: Used;
+  readonly #whole: UsedColumns;
 
-  constructor(options: OptionalColumnsOptions) {
+  constructor(options: UsableColumnsOptions) {
     this.#options = options;
     const { resource } = options;
     const isWhole = Object.values(resource.fields).every(({ isAbsent }) => !isAbsent);
@@ -105,23 +103,51 @@ export class OptionalColumns {
     return this.#options.resource;
   }
 
-  /**
-   * Sends a request that names columns of these fields, by API name, or of all: again without those that the org lacks,
-   * as soon as its failure says so. `send` must throw what it fails with, a `CrmFailure` or what has one as its cause.
-   */
-  async send<T>(names: 'all' | readonly string[], send: (used: UsedColumns) => Promise<T>): Promise<T> {
+  /** Throws `CrmFailure` (setup) where the org lacks the object, or its External ID. */
+  check(): void {
     const { fit } = this.#options.resource;
     if (fit.broken) throw misfitFailure(fit.refusal(fit.broken));
-    for (;;) {
-      const used = this.#use(names);
-      try {
-        const result = await send(used);
-        this.#confirm(used);
-        return result;
-      } catch (error) {
-        if (!this.#learnFrom(error, used)) throw error;
-      }
-    }
+  }
+
+  /** What a request may name now that names columns of these fields, by API name, or of all. */
+  use(names: 'all' | readonly string[]): UsedColumns {
+    const { resource } = this.#options;
+    if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
+    const now = this.#options.now();
+    const isNamed = ([name]: [string, Field]) => names === 'all' || names.includes(name);
+    const named = new Set(
+      Object.entries(resource.fields)
+        .filter(isNamed)
+        .map(([, field]) => partOf(field)?.name),
+    );
+    const tried = [...this.#lacking].flatMap(([part, again]) =>
+      now >= again && named.has(part) ? [part] : [],
+    );
+    for (const part of tried) this.#note(part);
+    const used = without(resource, (part) => this.#lacking.has(part) && !tried.includes(part));
+    return { resource: used, leftOut: droppedOf(resource, used), tried };
+  }
+
+  /** A request with these columns has succeeded. */
+  confirm({ tried }: UsedColumns): void {
+    for (const part of tried) this.#lacking.delete(part);
+  }
+
+  /**
+   * Whether the failure, a `CrmFailure` or what has one as its cause, says that columns are lacking which the request named: it
+   * may be sent again then, without them. Has the org looked at.
+   */
+  learnFrom(error: unknown, used: UsedColumns): boolean {
+    const parts = lackingParts(error, used);
+    for (const part of parts) this.#note(part);
+    const hidden = hiddenFields(error, used);
+    const { fit } = this.#options.resource;
+    for (const [name, { crm }] of hidden) fit.note({ name, column: columnOf(crm), ...isNotThere });
+    const isLearned = parts.length + hidden.length > 0;
+    // The org is looked at for all else that may be missing.
+    const { facts } = failureIn(error) ?? {};
+    if (facts?.ofOrg?.length) void fit.onRefused({ about: aboutOf(facts.ofOrg, this.#options.resource) });
+    return isLearned;
   }
 
   /** Takes what a description of the object says: these of its optional columns are not there. */
@@ -141,45 +167,52 @@ export class OptionalColumns {
     return [...parts.values()];
   }
 
-  #use(names: 'all' | readonly string[]): Used {
-    const { resource } = this.#options;
-    if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
-    const now = this.#options.now();
-    const isNamed = ([name]: [string, Field]) => names === 'all' || names.includes(name);
-    const named = new Set(
-      Object.entries(resource.fields)
-        .filter(isNamed)
-        .map(([, field]) => partOf(field)?.name),
-    );
-    const tried = [...this.#lacking].flatMap(([part, again]) =>
-      now >= again && named.has(part) ? [part] : [],
-    );
-    for (const part of tried) this.#note(part);
-    const used = without(resource, (part) => this.#lacking.has(part) && !tried.includes(part));
-    return { resource: used, leftOut: droppedOf(resource, used), tried };
-  }
-
-  #confirm({ tried }: Used): void {
-    for (const part of tried) this.#lacking.delete(part);
-  }
-
-  /** Whether the failure says that columns are lacking which the request named. */
-  #learnFrom(error: unknown, used: Used): boolean {
-    const parts = lackingParts(error, used);
-    for (const part of parts) this.#note(part);
-    const hidden = hiddenFields(error, used);
-    const { fit } = this.#options.resource;
-    for (const [name, { crm }] of hidden) fit.note({ name, column: columnOf(crm), ...isNotThere });
-    const isLearned = parts.length + hidden.length > 0;
-    // The org is looked at for all else that may be missing.
-    const { facts } = failureIn(error) ?? {};
-    if (facts?.ofOrg?.length) void fit.onRefused({ about: aboutOf(facts.ofOrg, this.#options.resource) });
-    return isLearned;
-  }
-
   #note(part: string): void {
     const isSpare = this.#parts().some(({ name, isSpare: spare }) => name === part && spare);
     this.#lacking.set(part, this.#options.now() + (isSpare ? spareForMs : lackingForMs));
+  }
+}
+
+/** The values without those of these fields. */
+export function withoutFields(values: FieldValues, leftOut: ReadonlySet<string>): FieldValues {
+  if (leftOut.size === 0) return values;
+  return Object.fromEntries(Object.entries(values).filter(([name]) => !leftOut.has(name)));
+}
+
+/** Columns of a resource that a request names: of these fields, by API name, or of all where they are left out. */
+export interface NamedColumns {
+  columns: UsableColumns;
+  names?: 'all' | readonly string[];
+}
+
+/** What a request may name of each resource. */
+export type UsedOfAll = ReadonlyMap<string, UsedColumns>;
+
+/** What it may name of this one, which it must have said that it names. */
+export function usedOf(uses: UsedOfAll, resource: Resource): UsedColumns {
+  return uses.get(resourceKey(resource)) ?? { resource, leftOut: new Set(), tried: [] };
+}
+
+/**
+ * Sends a request that names columns of several objects: again without those that the org lacks, as soon as its failure says
+ * so. `send` must throw what it fails with, a `CrmFailure` or what has one as its cause. Throws what it does, and `CrmFailure`.
+ */
+export async function sendUsable<T>(
+  named: readonly NamedColumns[],
+  send: (uses: UsedOfAll) => Promise<T>,
+): Promise<T> {
+  for (const { columns } of named) columns.check();
+  for (;;) {
+    const uses = named.map(({ columns, names = 'all' }) => ({ columns, used: columns.use(names) }));
+    try {
+      const result = await send(
+        new Map(uses.map(({ columns, used }) => [resourceKey(columns.resource), used])),
+      );
+      for (const { columns, used } of uses) columns.confirm(used);
+      return result;
+    } catch (error) {
+      if (!uses.some(({ columns, used }) => columns.learnFrom(error, used))) throw error;
+    }
   }
 }
 
@@ -274,10 +307,10 @@ const noError: CrmError = { code: '', message: '', fields: [] };
 
 /** What is known of the columns of all resources. */
 export function createColumns() {
-  const all = new Map<string, OptionalColumns>();
-  return (resource: Resource): OptionalColumns => {
+  const all = new Map<string, UsableColumns>();
+  return (resource: Resource): UsableColumns => {
     const key = resourceKey(resource);
-    const columns = all.get(key) ?? new OptionalColumns({ resource, now: () => monotonicMs() });
+    const columns = all.get(key) ?? new UsableColumns({ resource, now: () => monotonicMs() });
     all.set(key, columns);
     return columns;
   };

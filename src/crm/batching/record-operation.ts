@@ -1,0 +1,121 @@
+import { wallMs } from '../../platform/base/chance.ts';
+import type { StoredRecord } from '../../records/records.ts';
+import type { Resource } from '../../records/resource.ts';
+import type { CrmRow } from '../mapping/records.ts';
+import { CrmFailure } from '../rest/failure.ts';
+import type { BatchCall, Permit } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
+import { isLacking, type UsableColumns, type UsedColumns } from '../usable-columns.ts';
+import type { ItemOutcome, Operation } from './operation.ts';
+
+export interface RecordOperationOptions {
+  client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>;
+  /** What of the resource calls may name. */
+  columns: UsableColumns;
+  /** Rows with the columns of `used` as the port shows them; undefined for one that the API does not have. */
+  toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
+}
+
+/**
+ * An operation on the records of one resource. Items that are refused before they are sent disturb nobody. Those that the CRM
+ * refuses for a column that it does not have are sent again without it, and only they: the others were executed.
+ */
+export abstract class RecordOperation<Item, Result> implements Operation<Item, Result> {
+  abstract readonly name: Operation<Item, Result>['name'];
+  abstract readonly effect: Operation<Item, Result>['effect'];
+  protected readonly options: RecordOperationOptions;
+
+  constructor(options: RecordOperationOptions) {
+    this.options = options;
+  }
+
+  abstract size(item: Item): number;
+
+  /** Sends items in one call, by the resource with the columns that it may name. Throws `CrmFailure` where it fails as a whole. */
+  protected abstract send(
+    items: readonly Item[],
+    used: UsedColumns,
+    call: BatchCall,
+    permit: Permit | undefined,
+  ): Promise<ItemOutcome<Result>[]>;
+
+  /** The API names of the fields whose columns a call with these items names. */
+  protected namesOf(_items: readonly Item[]): 'all' | readonly string[] {
+    return 'all';
+  }
+
+  /** Why an item is not sent at all. */
+  protected refusalOf(_item: Item, _resource: Resource): CrmFailure | undefined {
+    return undefined;
+  }
+
+  /** Milliseconds since 1970 from which on an item is not wanted any more. */
+  protected endOf(_item: Item): number | undefined {
+    return undefined;
+  }
+
+  async execute(items: readonly Item[], call: BatchCall, permit?: Permit): Promise<ItemOutcome<Result>[]> {
+    const { columns } = this.options;
+    const outcomes: ItemOutcome<Result>[] = [];
+    let open = [...items.keys()];
+    columns.check();
+    for (let given = permit; ; given = undefined) {
+      const sent = open.map((index) => items[index] as Item);
+      const used = columns.use(this.namesOf(sent));
+      let refused: CrmFailure | undefined;
+      try {
+        const found = await this.#sendAccepted(sent, used, call, given);
+        for (const [at, index] of open.entries()) outcomes[index] = found[at] as ItemOutcome<Result>;
+        open = open.filter((index) => isLacking(failureIn(outcomes[index]), used));
+        refused = open[0] === undefined ? undefined : failureIn(outcomes[open[0]]);
+      } catch (error) {
+        if (!(error instanceof CrmFailure)) throw error;
+        refused = error;
+      }
+      if (refused === undefined) {
+        columns.confirm(used);
+        return outcomes;
+      }
+      if (columns.learnFrom(refused, used)) continue;
+      if (open.length === items.length) throw refused;
+      // The others were executed.
+      for (const index of open) outcomes[index] = { failure: refused };
+      return outcomes;
+    }
+  }
+
+  /**
+   * Sends those items that are not refused and still wanted at this moment; the others fail. Where one ends before the call is
+   * sent, the rest goes in another call.
+   */
+  async #sendAccepted(
+    items: readonly Item[],
+    used: UsedColumns,
+    call: BatchCall,
+    permit: Permit | undefined,
+  ): Promise<ItemOutcome<Result>[]> {
+    for (let given = permit; ; given = undefined) {
+      const refusals = items.map((item) => this.refusalOf(item, used.resource) ?? this.#endRefusal(item));
+      const accepted = items.filter((_, index) => refusals[index] === undefined);
+      try {
+        const found = accepted.length === 0 ? [] : await this.send(accepted, used, call, given);
+        const next = found.values();
+        return refusals.map((failure) =>
+          failure ? { failure, ofItem: true } : (next.next().value as ItemOutcome<Result>),
+        );
+      } catch (error) {
+        const isUndone = error instanceof CrmFailure && !error.outcomeUnknown;
+        if (!isUndone || accepted.every((item) => this.#endRefusal(item) === undefined)) throw error;
+      }
+    }
+  }
+
+  #endRefusal(item: Item): CrmFailure | undefined {
+    const end = this.endOf(item);
+    return end !== undefined && wallMs() >= end ? new CrmFailure('ended', 'an offer has ended') : undefined;
+  }
+}
+
+function failureIn(outcome: ItemOutcome<unknown> | undefined): CrmFailure | undefined {
+  return outcome && 'failure' in outcome ? outcome.failure : undefined;
+}
