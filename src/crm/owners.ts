@@ -51,35 +51,29 @@ export class Owners {
     this.#options = options;
   }
 
-  /**
-   * Makes a record with the first owner that the org takes; `make` gets undefined where the integration user is to own it. Throws what
-   * `make` does, and `CrmFailure` where owners cannot be looked up for now: nothing was made then.
-   */
-  async make<T>(
-    resource: Resource,
-    call: Call,
-    make: (ownerId: string | undefined) => Promise<T>,
-  ): Promise<T> {
+  /** Who is to own a new record. Throws `CrmFailure` where owners cannot be looked up for now. */
+  async choose(resource: Resource, call: Call): Promise<OwnerChoice> {
     const owners = await this.of(resource, call);
-    for (const ownerId of owners) {
-      if (this.#isRefused(resource, ownerId)) continue;
-      try {
-        const made = await make(ownerId);
-        if (ownerId !== owners[0]) this.#options.metrics.crmOwnerFallbacks.inc();
-        return made;
-      } catch (error) {
-        if (!isOwnerRefusal(error)) throw error;
-        this.#refused.set(refusalKey(resource, ownerId), now() + rememberedMs);
-        forgetOldest(this.#refused, mostRemembered);
-      }
-    }
-    const made = await make(undefined).catch((error: unknown) => {
-      // It was not the owner: a reference that does not exist has the same code.
-      for (const ownerId of owners) this.#refused.delete(refusalKey(resource, ownerId));
-      throw error;
-    });
-    if (owners.length > 0) this.#options.metrics.crmOwnerFallbacks.inc();
-    return made;
+    return new OwnerChoice(this, resource, owners);
+  }
+
+  /** Whether the org takes this owner for the resource, as far as is known. */
+  mayOwn(resource: Resource, ownerId: string): boolean {
+    return now() >= (this.#refused.get(refusalKey(resource, ownerId)) ?? 0);
+  }
+
+  noteRefusal(resource: Resource, ownerId: string): void {
+    this.#refused.set(refusalKey(resource, ownerId), now() + rememberedMs);
+    forgetOldest(this.#refused, mostRemembered);
+  }
+
+  /** It was not the owner for whom a record was refused. */
+  forgetRefusal(resource: Resource, ownerId: string): void {
+    this.#refused.delete(refusalKey(resource, ownerId));
+  }
+
+  countFallback(): void {
+    this.#options.metrics.crmOwnerFallbacks.inc();
   }
 
   /** The ids of those who may own a new record, the first choice first; none where the integration user does. */
@@ -95,10 +89,6 @@ export class Owners {
 
   #isKnown(one: Wanted): boolean {
     return now() < (this.#known.get(keyOf(one))?.until ?? 0);
-  }
-
-  #isRefused(resource: Resource, ownerId: string): boolean {
-    return now() < (this.#refused.get(refusalKey(resource, ownerId)) ?? 0);
   }
 
   async #lookUp(wanted: readonly Wanted[], call: Call): Promise<void> {
@@ -137,6 +127,51 @@ export class Owners {
       this.#known.set(keyOf(one), { id, until: now() + (isRead ? rememberedMs : unknownMs) });
     }
     forgetOldest(this.#known, mostRemembered);
+  }
+}
+
+/** Who may own one new record, until the org takes one: the integration user comes last. */
+export class OwnerChoice {
+  readonly resource: Resource;
+  readonly #known: Owners;
+  /** The first choice first. */
+  readonly #owners: readonly string[];
+  #left: string[] = [];
+
+  constructor(known: Owners, resource: Resource, owners: readonly string[]) {
+    this.resource = resource;
+    this.#known = known;
+    this.#owners = owners;
+    this.#restart();
+  }
+
+  /** The owner to try now; undefined: the integration user. */
+  get ownerId(): string | undefined {
+    return this.#left[0];
+  }
+
+  /** The record was made. */
+  accept(): void {
+    if (this.ownerId !== this.#owners[0]) this.#known.countFallback();
+  }
+
+  /** Whether the next owner is worth a try after this failure; where none is, it was not the owner, and the first one is next. */
+  reject(error: unknown): boolean {
+    const { ownerId } = this;
+    if (ownerId !== undefined && !isOwnerRefusal(error)) return false;
+    if (ownerId === undefined) {
+      // A reference that does not exist has the same code.
+      for (const owner of this.#owners) this.#known.forgetRefusal(this.resource, owner);
+      this.#restart();
+      return false;
+    }
+    this.#known.noteRefusal(this.resource, ownerId);
+    this.#left = this.#left.slice(1).filter((owner) => this.#known.mayOwn(this.resource, owner));
+    return true;
+  }
+
+  #restart(): void {
+    this.#left = this.#owners.filter((owner) => this.#known.mayOwn(this.resource, owner));
   }
 }
 

@@ -143,11 +143,7 @@ class SalesforceRecords implements Records {
       visible: call.visible(resource.collection),
     };
     try {
-      const { creates } = this.#kindsOf(resource);
-      const { record, ...created } = await this.#owners.make(resource, call, (ownerId) =>
-        this.#submit(() => this.#options.scheduler.submit(creates, { ...creation, ownerId }, call)),
-      );
-      return { ...created, ...record };
+      return await this.#make(resource, creation, call);
     } catch (error) {
       // An earlier try came through after all, or another unique field has the value already: look which.
       const found = isDuplicate(error) ? await lookUp() : undefined;
@@ -156,6 +152,22 @@ class SalesforceRecords implements Records {
       throw await this.#refused(error, { resource, need: 'create', written, ofService, call });
     } finally {
       this.#options.onWrite();
+    }
+  }
+
+  /** Makes a record with the first owner that the org takes. */
+  async #make(resource: Resource, creation: Creation, call: Call): Promise<RecordRef & Found> {
+    const { creates } = this.#kindsOf(resource);
+    const owner = await this.#owners.choose(resource, call);
+    for (;;) {
+      try {
+        const { ownerId } = owner;
+        const { record, ...created } = await this.#submit(creates, { ...creation, ownerId }, call);
+        owner.accept();
+        return { ...created, ...record };
+      } catch (error) {
+        if (!owner.reject(error)) throw error;
+      }
     }
   }
 
@@ -253,25 +265,26 @@ class SalesforceRecords implements Records {
   #update(resource: Resource, update: Update, call: Call): Promise<Updated> {
     const { updates } = this.#kindsOf(resource);
     const written = Object.keys(update.values);
-    return this.#change({ resource, need: 'write', written, call }, update.ref, () =>
-      this.#options.scheduler.submit(updates, update, call),
-    );
+    return this.#change(updates, update, { resource, need: 'write', written, call });
   }
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
     const { deletes } = this.#kindsOf(resource);
-    await this.#change({ resource, need: 'write', written: [], call }, ref, () =>
-      this.#options.scheduler.submit(deletes, { ref }, call),
-    );
+    await this.#change(deletes, { ref }, { resource, need: 'write', written: [], call });
   }
 
   /** Changes or deletes a record, after the writes to it that came before. */
-  async #change<T>(work: Refused, ref: RecordRef | StoredRecord, send: () => Promise<T>): Promise<T> {
+  async #change<Item extends { ref: RecordRef | StoredRecord }, T>(
+    kind: RequestKind<Item, T>,
+    item: Item,
+    work: Refused,
+  ): Promise<T> {
     const { resource, call } = work;
+    const { ref } = item;
     requireLive(call);
     const since = monotonicMs();
     try {
-      return await this.#order.run(ref.nativeId, call, () => this.#submit(send));
+      return await this.#order.run(ref.nativeId, call, () => this.#submit(kind, item, call));
     } catch (error) {
       const problem = await this.#refused(error, work);
       const isGone = problem instanceof Problem && problem.code === 'not_found';
@@ -285,12 +298,14 @@ class SalesforceRecords implements Records {
   }
 
   /** Once more where the service itself refused it for what the org was. */
-  #submit<T>(send: () => Promise<T>): Promise<T> {
-    return withSecondLook(() =>
-      send().catch((error: unknown) => {
+  #submit<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
+    return withSecondLook(async () => {
+      try {
+        return await this.#options.scheduler.submit(kind, item, call);
+      } catch (error) {
         throw (error instanceof CrmFailure && error.facts.problem) || error;
-      }),
-    );
+      }
+    });
   }
 
   /** The failure of a write as callers get it. */

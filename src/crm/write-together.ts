@@ -27,7 +27,7 @@ import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/fin
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
-import type { Owners } from './owners.ts';
+import type { OwnerChoice, Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
@@ -53,7 +53,7 @@ export interface TogetherOptions {
   columnsOf: (resource: Resource) => UsableColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
-  owners: Pick<Owners, 'make'>;
+  owners: Owners;
 }
 
 /** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */
@@ -76,12 +76,7 @@ export async function writeTogether(
   const refused = writes.map((write) => refusalOf(write, call));
   if (refused.some((failure) => failure !== undefined)) throw await refusedOf(writes, refused, call);
   try {
-    const made = writes.flatMap(({ resource, record }) => (record === undefined ? [resource] : []));
-    return await withOwners(options, made, call, (owners) =>
-      withColumns(options, writes.map(toNamed), (used) =>
-        send(options, writes, { call, used, owners, readBack }),
-      ),
-    );
+    return await sendWithOwners(options, writes, call, readBack);
   } catch (error) {
     if (error instanceof ItemsRefused) throw await refusedOf(writes, error.failures, call);
     throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
@@ -125,22 +120,29 @@ async function refusedOf(
   return new WritesRefused(refusals.flat());
 }
 
-/** Ids of who is to own new records, by resource. */
-type ChosenOwners = ReadonlyMap<string, string | undefined>;
-
-/** Sends new records of several resources, again with others where the org refuses their owners. */
-function withOwners<T>(
+/** Sends new records of several resources, again with others where the org refuses their owners: the last first. */
+async function sendWithOwners(
   options: TogetherOptions,
-  resources: readonly Resource[],
+  writes: readonly RecordWrite[],
   call: Call,
-  work: (owners: ChosenOwners) => Promise<T>,
-  owners: ChosenOwners = new Map(),
-): Promise<T> {
-  const next = resources.find((resource) => !owners.has(resourceKey(resource)));
-  if (next === undefined) return work(owners);
-  return options.owners.make(next, call, (ownerId) =>
-    withOwners(options, resources, call, work, new Map(owners).set(resourceKey(next), ownerId)),
-  );
+  readBack: boolean,
+): Promise<(RecordRef | StoredRecord)[]> {
+  const owners: OwnerChoice[] = [];
+  for (const { resource, record } of writes) {
+    const isKnown = owners.some((owner) => resourceKey(owner.resource) === resourceKey(resource));
+    if (record === undefined && !isKnown) owners.push(await options.owners.choose(resource, call));
+  }
+  for (;;) {
+    try {
+      const written = await withColumns(options, writes.map(toNamed), (used) =>
+        send(options, writes, { call, used, owners, readBack }),
+      );
+      for (const owner of owners) owner.accept();
+      return written;
+    } catch (error) {
+      if (!owners.toReversed().some((owner) => owner.reject(error))) throw error;
+    }
+  }
 }
 
 /** Sends what names columns of several resources, again without those that the org lacks. */
@@ -161,7 +163,7 @@ function withColumns<T>(
 interface Sending {
   call: Call;
   used: UsedOfAll;
-  owners: ChosenOwners;
+  owners: readonly OwnerChoice[];
   readBack: boolean;
 }
 
@@ -233,7 +235,7 @@ function toRecordBody(
   { used, owners, call }: Sending,
 ): object {
   const { leftOut } = usedOf(used, resource);
-  const ownerId = owners.get(resourceKey(resource));
+  const ownerId = owners.find((owner) => resourceKey(owner.resource) === resourceKey(resource))?.ownerId;
   const ofNew = { ...creatorOf(resource, call), ...values, id: externalId.toLowerCase() };
   const given = record === undefined ? ofNew : values;
   return {
