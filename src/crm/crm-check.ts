@@ -11,7 +11,7 @@ import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
-import { ownerFaults } from './owner-check.ts';
+import { ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
 import type { ApiUsage } from './rest/quota.ts';

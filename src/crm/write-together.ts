@@ -24,7 +24,7 @@ import {
   unusable,
 } from './batching/composite.ts';
 import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/find.ts';
-import { ownerRefusal, typeRefusal, valueRefusal } from './batching/refusals.ts';
+import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { OwnerChoice, Owners } from './owners.ts';

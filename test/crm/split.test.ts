@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type BatchOptions, executeBatch } from '../../src/crm/batching/execute.ts';
-import { ObjectSize } from '../../src/crm/scheduling/object-size.ts';
+import { ObjectSize } from '../../src/crm/scheduling/request-kind.ts';
 import { startCall } from '../../src/platform/base/call.ts';
 import { type ModelItem, ModelOrg, type Nature } from './model-org.ts';
 

@@ -10,8 +10,7 @@ import { sendUsable, type UsedColumns, usedOf, withKeyOnly, withoutFields } from
 import { isTooMuch } from './execute.ts';
 import { parentIn, queryRows } from './find.ts';
 import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
-import { RecordOperation, type RecordOperationOptions } from './record-operation.ts';
-import { valueRefusal } from './refusals.ts';
+import { RecordOperation, type RecordOperationOptions, valueRefusal } from './record-operation.ts';
 import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
 /** What comes back is counted as this part of what is sent: the records may be long though the changes are short. */

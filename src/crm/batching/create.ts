@@ -9,8 +9,7 @@ import { type UsedColumns, withoutFields } from '../usable-columns.ts';
 import { nativeIdOf } from './composite.ts';
 import { byKey, Find, keysQuery, parentIn } from './find.ts';
 import type { ItemOutcome, Reconciled } from './operation.ts';
-import { RecordOperation } from './record-operation.ts';
-import { ownerRefusal, typeRefusal, valueRefusal } from './refusals.ts';
+import { ownerRefusal, RecordOperation, typeRefusal, valueRefusal } from './record-operation.ts';
 import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
 export interface Creation {

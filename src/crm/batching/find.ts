@@ -9,8 +9,7 @@ import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/quer
 import type { UsedColumns } from '../usable-columns.ts';
 import { readComposite, requireSuccess, toComposite, unusable } from './composite.ts';
 import type { ItemOutcome } from './operation.ts';
-import { RecordOperation, type RecordOperationOptions } from './record-operation.ts';
-import { ownerRefusal } from './refusals.ts';
+import { ownerRefusal, RecordOperation, type RecordOperationOptions } from './record-operation.ts';
 
 interface FindOptions extends RecordOperationOptions {
   /** Records in the recycle bin are found too. */

@@ -6,7 +6,6 @@ import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { Breaker } from './breaker.ts';
-import { CrmTime } from './crm-time.ts';
 import {
   CrmFailure,
   type DisconnectedBy,
@@ -20,7 +19,7 @@ import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
 import { type BatchCall, type CrmAnswer, type CrmRequest, isMetered, type Permit } from './request.ts';
 import { isRepeatable, pauseBeforeRepeat, RetryBudget } from './retry.ts';
-import { type OnMetered, shortestCallMs, Transport } from './transport.ts';
+import { CrmTime, type OnMetered, shortestCallMs, Transport } from './transport.ts';
 
 interface ClientOptions {
   http: Http;

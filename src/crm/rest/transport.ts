@@ -5,13 +5,11 @@ import { traceHeaders } from '../../platform/base/trace-context.ts';
 import { type Http, HttpFailure, type HttpRequest } from '../../platform/http/http.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';
-import { createTokenGauges } from '../token/token-gauges.ts';
 import { VersionCheck } from './api-versions.ts';
-import type { CrmTime } from './crm-time.ts';
 import { failureOf } from './errors.ts';
 import { CrmFailure } from './failure.ts';
 import type { CallQuota } from './quota.ts';
-import { type CrmAnswer, type CrmRequest, isMetered, isSuccess, sharersOf } from './request.ts';
+import { type CrmAnswer, type CrmRequest, header, isMetered, isSuccess, sharersOf } from './request.ts';
 import { readRowStream, type TakeRow } from './row-stream.ts';
 
 /**
@@ -220,4 +218,34 @@ function parseBody(
 function notJson(status: number, { effect }: CrmRequest): CrmFailure {
   const outcomeUnknown = effect !== 'read';
   return new CrmFailure('broken', `an answer with status ${status} is no JSON`, { status, outcomeUnknown });
+}
+
+/**
+ * The time by the CRM's clock, from the Date of its latest answer: never ahead of it, and at most a second and an
+ * answer's way behind. Before the first answer, and where answers have no Date, this process's own clock counts.
+ */
+export class CrmTime {
+  /** What the CRM's clock is ahead of the monotonic one of this process. */
+  #aheadMs = wallMs() - monotonicMs();
+
+  note({ headers }: Pick<CrmAnswer, 'headers'>): void {
+    const date = Date.parse(header(headers, 'date') ?? '');
+    if (!Number.isNaN(date)) this.#aheadMs = date - monotonicMs();
+  }
+
+  /** Milliseconds since 1970. */
+  now(): number {
+    return monotonicMs() + this.#aheadMs;
+  }
+}
+
+/** Shows since when the token of the calls is in use here, and how long it lives. */
+function createTokenGauges(metrics: Metrics): (token: AccessToken) => void {
+  let latest: string | undefined;
+  return ({ accessToken, expiresAt }) => {
+    if (accessToken === latest) return;
+    latest = accessToken;
+    metrics.crmTokenAge.restart();
+    metrics.crmTokenExpiresAt.set(expiresAt / 1000);
+  };
 }

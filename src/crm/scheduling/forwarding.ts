@@ -7,11 +7,12 @@ import {
   type ForwardedBatches,
   type ForwardedRequest,
   type ForwardingBatcher,
+  fromSent,
   type Report,
   returnMs,
+  toSent,
 } from './forwarded-batches.ts';
 import { newRequest, type QueuedRequest, type RequestKind } from './request-kind.ts';
-import { fromSent, toSent } from './sent-outcome.ts';
 
 /** What the receiver of a batch has beyond the longest call. */
 const receiverReserveMs = 2000;

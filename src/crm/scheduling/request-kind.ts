@@ -1,10 +1,9 @@
 import type { Call } from '../../platform/base/call.ts';
-import { monotonicMs } from '../../platform/base/chance.ts';
+import { monotonicMs, now } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../budget/call-budget.ts';
 import { largestBatch } from '../rest/request.ts';
-import type { ObjectSize } from './object-size.ts';
 import { heavyPartsOf, type PlannedKind, type Waiting } from './planner.ts';
 
 /** Requests that are worth a call: with more of them, waiting longer saves little. */
@@ -17,6 +16,9 @@ const presumedLatencyMs = 100;
 /** So many times as long as a call takes, requests wait for the call that their parent is in; at most the latter. */
 const parentWaits = 4;
 const longestParentWaitMs = 1000;
+
+/** Time until twice as many are tried. */
+const growsAfterMs = 10 * 60_000;
 
 /** A request that waits to be sent. */
 export interface QueuedRequest extends Waiting {
@@ -187,5 +189,35 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
       ms >= timeoutMs
         ? Math.max(1, Math.floor(this.#largestBatch / 2))
         : Math.min(largestBatch, this.#largestBatch * 2);
+  }
+}
+
+/**
+ * The most records of one object in a write: triggers may do so much for each record that a large call exceeds a limit of
+ * the transaction. Lowered in proportion to what succeeded, and doubled every ten minutes after that.
+ */
+export class ObjectSize {
+  readonly #now: () => number;
+  #most = largestBatch;
+  #changedAt = 0;
+
+  /** `clock`: milliseconds of any steady clock. */
+  constructor(clock = now) {
+    this.#now = clock;
+  }
+
+  /** Records that may go together, 1 to 200. */
+  get most(): number {
+    while (this.#most < largestBatch && this.#now() - this.#changedAt >= growsAfterMs) {
+      this.#most = Math.min(largestBatch, this.#most * 2);
+      this.#changedAt += growsAfterMs;
+    }
+    return this.#most;
+  }
+
+  /** `records` succeeded together and `of` did not: the limit falls in that ratio, not to 1, as the fault may have passed. */
+  lower(records: number, of: number): void {
+    this.#most = Math.max(1, Math.min(this.most, Math.ceil((this.most * records) / of)));
+    this.#changedAt = this.#now();
   }
 }

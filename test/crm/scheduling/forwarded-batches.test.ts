@@ -8,8 +8,8 @@ import {
   type ForwardingBatcher,
   type Report,
   returnMs,
+  type SentOutcome,
 } from '../../../src/crm/scheduling/forwarded-batches.ts';
-import type { SentOutcome } from '../../../src/crm/scheduling/sent-outcome.ts';
 import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { CacheUnavailable } from '../../../src/platform/cache/shared-cache.ts';
 

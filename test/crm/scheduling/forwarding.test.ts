@@ -9,7 +9,7 @@ import type {
   ForwardedBatches,
   ForwardingBatcher,
 } from '../../../src/crm/scheduling/forwarded-batches.ts';
-import { ObjectSize } from '../../../src/crm/scheduling/object-size.ts';
+import { ObjectSize } from '../../../src/crm/scheduling/request-kind.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
-import { ObjectSize } from '../../../src/crm/scheduling/object-size.ts';
+import { ObjectSize } from '../../../src/crm/scheduling/request-kind.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { type Chance, replaceChance } from '../../../src/platform/base/chance.ts';
