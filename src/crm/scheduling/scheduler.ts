@@ -345,20 +345,10 @@ export class Scheduler {
 
   /** Sends an item in a call of its own. It does not wait for other calls, nor they for it. Throws `CrmFailure`, `Problem`. */
   async #sendAlone<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
-    const {
-      budget,
-      metrics,
-      client: { permits, shortestCallMs },
-    } = this.#options;
+    const { client, metrics } = this.#options;
     const { operation, name } = kind;
-    permits.enter(operation.effect, call);
-    const requests = countByConsumer([call.consumerId]);
-    const who = { tenant: name, requesters: () => requests };
-    const purpose = kind.isWriteOf(call) ? 'write' : 'read';
-    const paid = await budget?.wait(purpose, who, remainingMs(call) - shortestCallMs).paid;
-    paid?.chargeTo(requests);
-    const own: BatchCall = { ...call, batcher: name };
-    const permit = await permits.acquire(own, paid);
+    const own: BatchCall = { ...call, batcher: name, isWrite: kind.isWriteOf(call) };
+    const permit = await client.permits.permitFor(operation.effect, own);
     try {
       metrics.crmBatchSize.observe({ operation: operation.name }, 1);
       const [outcome] = await executeBatch(operation, [item], own, { permit });
