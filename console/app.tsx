@@ -1,14 +1,17 @@
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { NoPage } from './no-page.tsx';
+import { OutageStrip } from './outage-strip.tsx';
 import { allowedPages, type Found, findPage } from './pages.ts';
 import { PersonStrip, Who } from './person-bar.tsx';
 import { SecretPage } from './secret-page.tsx';
 import { useAnnouncer } from './shared/announcer.tsx';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
+import { Failures, FailuresContext } from './shared/first-error.ts';
 import { Guard } from './shared/guard.tsx';
 import { useKeptFocus } from './shared/kept-focus.ts';
 import type { Memory } from './shared/memory.ts';
+import { Outage, type Trouble } from './shared/outage.ts';
 import { pageFacts } from './shared/page-facts.ts';
 import { type PersonSession, readPersonSession, signOutPerson, useIdleEnd } from './shared/person.ts';
 import { useRoute } from './shared/router.ts';
@@ -108,21 +111,18 @@ interface ShellProps {
 function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   const { credentials, person, consumer, memory } = signedIn;
   const { say, announcer } = useAnnouncer();
-  const session = useMemo<Session>(
-    () => ({
-      consumer,
-      memory,
-      showSecret,
-      say,
-      can: (resource, action) => allows(consumer, resource, action),
-      ...createCaller(credentials, (refusal) => {
-        const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
-        signOut(signedIn, problem);
-        return problem;
-      }),
-    }),
-    [signedIn],
-  );
+  const [trouble, setTrouble] = useState<Trouble | undefined>();
+  const session = useMemo<Session>(() => {
+    const caller = createCaller(credentials, (refusal) => {
+      const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
+      signOut(signedIn, problem);
+      return problem;
+    });
+    const outage = new Outage({ client: caller.client, needsCrm: !isTest(consumer), show: setTrouble });
+    const can: Session['can'] = (resource, action) => allows(consumer, resource, action);
+    return { consumer, memory, outage, showSecret, say, can, ...caller };
+  }, [signedIn]);
+  useEffect(() => session.outage.watch(), [session]);
   const allowed = allowedPages(session);
   const route = useRoute();
   const address = route.join('/');
@@ -167,6 +167,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       </header>
       {idleSeconds !== undefined && <PersonStrip seconds={idleSeconds} />}
       {isTest(consumer) && <TestBand />}
+      {trouble && <OutageStrip trouble={trouble} tryNow={() => void session.outage.tryAgain()} />}
       <main id="main" tabindex={-1}>
         {secret ?? <Shown found={found} address={address} />}
       </main>
@@ -176,12 +177,15 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
 }
 
 function Shown({ found, address }: { found: Found; address: string }): VNode {
+  const failures = useMemo(() => new Failures(), [address]);
   if (typeof found === 'string') return <NoPage isForbidden={found === 'forbidden'} />;
   const { Page, path } = found.page;
   return (
-    <Guard key={path} address={address}>
-      <Page route={found.rest} />
-    </Guard>
+    <FailuresContext.Provider value={failures}>
+      <Guard key={path} address={address}>
+        <Page route={found.rest} />
+      </Guard>
+    </FailuresContext.Provider>
   );
 }
 

@@ -15,10 +15,10 @@ import {
   Freshness,
   Id,
   List,
-  ProblemAlert,
+  LoadProblem,
+  Skeleton,
   single,
   Table,
-  TryAgain,
 } from './shared/parts.tsx';
 import { RotateQuestion } from './shared/rotate-question.tsx';
 import { isTest, read, useSession, withQuery } from './shared/session.ts';
@@ -58,11 +58,8 @@ export function MyAccessPage(): VNode {
     <>
       <h1>My access</h1>
       <Freshness of={own} />
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <TryAgain act={own.reload} />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={own} />
+      {!data && !problem && <Skeleton />}
       {data && (
         <>
           <Access consumer={data} />
@@ -169,7 +166,8 @@ function Usage(): VNode | null {
   return (
     <>
       <h2>Usage</h2>
-      {problem && <ProblemAlert problem={problem} />}
+      <LoadProblem of={usage} />
+      {!data && !problem && <Skeleton />}
       {data && (
         <>
           <div class="plots">

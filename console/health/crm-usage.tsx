@@ -2,7 +2,7 @@ import type { CrmUsageReport, CrmUsage as Row } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { useLoad } from '../shared/load.ts';
-import { Choice, type Column, Freshness, ProblemAlert, Table } from '../shared/parts.tsx';
+import { Choice, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
 import { read, withQuery } from '../shared/session.ts';
 import { dayInWords } from '../shared/time.tsx';
 
@@ -38,7 +38,8 @@ export function CrmUsage(): VNode | null {
         <Choice label="Period" options={periods} value={days} onChange={setDays} />
       </div>
       <Freshness of={usage} />
-      {problem && <ProblemAlert problem={problem} />}
+      <LoadProblem of={usage} />
+      {!data && !problem && <Skeleton />}
       {data && (
         <Table
           caption="Use of CRM calls"

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { pageFacts } from '../shared/page-facts.ts';
-import { Freshness, ProblemAlert } from '../shared/parts.tsx';
+import { Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { countOf } from '../shared/words.ts';
 import { CrmUsage } from './crm-usage.tsx';
@@ -25,7 +25,8 @@ export function HealthPage(): VNode {
     <>
       <h1>Health</h1>
       <Freshness of={health} />
-      {problem && <ProblemAlert problem={problem} />}
+      <LoadProblem of={health} />
+      {!data && !problem && <Skeleton />}
       {data && (
         <>
           <Headline health={data} />

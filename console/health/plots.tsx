@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
-import { ProblemAlert } from '../shared/parts.tsx';
+import { LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { read } from '../shared/session.ts';
 import { countOf } from '../shared/words.ts';
 import { clock, type Line, Plot } from './plot.tsx';
@@ -57,13 +57,9 @@ const labels = new Map(
 
 /** The last hour, of all replicas together. */
 export function Plots({ everyMs }: { everyMs: number }): VNode {
-  const { data, problem } = useLoad(
-    'activity',
-    (session) => read<Activity>(session, '/v1/admin/activity'),
-    everyMs,
-  );
-  if (problem && data === undefined) return <ProblemAlert problem={problem} />;
-  if (data === undefined) return <p class="quiet">Loading the last hour…</p>;
+  const loaded = useLoad('activity', (session) => read<Activity>(session, '/v1/admin/activity'), everyMs);
+  const { data, problem } = loaded;
+  if (data === undefined) return problem ? <LoadProblem of={loaded} /> : <Skeleton />;
   const to = Date.now();
   const known = plans.filter(({ lines }) =>
     lines.some(([series]) => data.series.some(({ name }) => name === series)),

@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
-import { ProblemAlert, TryAgain } from '../shared/parts.tsx';
+import { LoadProblem } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago, dateAndTime, dayInWords } from '../shared/time.tsx';
 import { labelOf } from '../shared/words.ts';
@@ -21,21 +21,18 @@ const shownAtFirst = 30;
 
 /** What happened to a record, in sentences, the newest first. */
 export function History({ path, what }: HistoryProps): VNode | null {
-  const { data, problem, reload } = useLoad(`${path}/history`, async ({ send }) => {
+  const loaded = useLoad(`${path}/history`, async ({ send }) => {
     // Digits count in what changed, too.
     const answer = parseDigits((await send(`${path}/history`)).text) as { data: HistoryEntry[] };
     return answer.data.toReversed();
   });
+  const { data, problem } = loaded;
   // Also where the service has no histories; where there is no record, the page says so.
   if (problem?.status === 404) return null;
   return (
     <section class="panel history" aria-label="History">
       <h2>History</h2>
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <TryAgain act={reload} what="Load the history again" />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={loaded} what="Load the history again" />
       {data === undefined && problem === undefined && <p class="quiet">Loading the history…</p>}
       {data && <Entries entries={data} what={what} />}
     </section>

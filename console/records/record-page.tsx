@@ -1,13 +1,12 @@
 import type { Member } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import type { Problem } from '../shared/api.ts';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { glance } from '../shared/guess.ts';
 import { type Field, fieldOf, fieldsOf, parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { memberName } from '../shared/members.ts';
-import { Badge, Freshness, ProblemAlert, Skeleton, TryAgain } from '../shared/parts.tsx';
+import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { type Session, useSession, withQuery } from '../shared/session.ts';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
 import { CopyableId, Details, Value } from '../shared/value.tsx';
@@ -27,7 +26,8 @@ export function RecordPage({ collection, id }: RecordProps): VNode {
   const session = useSession();
   const path = `/v1/${collection}/${encodeURIComponent(id)}`;
   const loaded = useLoad(path, (asked) => readRecord(asked, collection, path));
-  const { data, problem, reload } = loaded;
+  const { data, problem } = loaded;
+  const isGone = problem?.status === 404;
   const heading = useHeading();
   const name = data === undefined ? undefined : nameOf(collection, data);
   useDocumentTitle(name);
@@ -44,15 +44,14 @@ export function RecordPage({ collection, id }: RecordProps): VNode {
       </div>
       <Glance collection={collection} json={data} />
       <Freshness of={loaded} />
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <WayOn collection={collection} problem={problem} reload={reload} />
-        </ProblemAlert>
-      )}
-      <div class={problem?.status === 404 ? 'stack' : 'beside'}>
+      <LoadProblem of={loaded}>{isGone && <ShowAll collection={collection} />}</LoadProblem>
+      <div class={isGone ? 'stack' : 'beside'}>
         <div class="stack">
-          {loaded.isLoading && data === undefined && <Skeleton />}
-          {data !== undefined && <Facts collection={collection} id={id} fields={fieldsOf(data)} />}
+          {data !== undefined ? (
+            <Facts collection={collection} id={id} fields={fieldsOf(data)} />
+          ) : (
+            !problem && <Skeleton />
+          )}
         </div>
         {collection !== 'members' && <History path={path} what={kinds[collection].toLowerCase()} />}
       </div>
@@ -72,15 +71,8 @@ function Glance({ collection, json }: { collection: Collection; json: string | u
   return <GlanceLine facts={glance(parseDigits(json))} />;
 }
 
-interface WayOnProps {
-  collection: Collection;
-  problem: Problem;
-  reload: () => unknown;
-}
-
 /** What is not there is not there the next time either. */
-function WayOn({ collection, problem, reload }: WayOnProps): VNode {
-  if (problem.status !== 404) return <TryAgain act={reload} />;
+function ShowAll({ collection }: { collection: Collection }): VNode {
   return (
     <p>
       <a href={`#/records/${collection}`}>Show all {collection}</a>

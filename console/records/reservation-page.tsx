@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { useMembers } from '../shared/members.ts';
-import { Badge, Freshness, ProblemAlert, Skeleton, TryAgain } from '../shared/parts.tsx';
+import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
@@ -16,7 +16,7 @@ import { TableTime } from './table-time.tsx';
 export function ReservationPage({ id }: { id: string }): VNode {
   const path = `/v1/reservations/${encodeURIComponent(id)}`;
   const loaded = useLoad(path, ({ client }) => client.reservations.retrieve(id));
-  const { data, problem, reload } = loaded;
+  const { data } = loaded;
   const heading = useHeading();
   const name = data && (data.name || 'Unnamed reservation');
   useDocumentTitle(name);
@@ -32,11 +32,7 @@ export function ReservationPage({ id }: { id: string }): VNode {
         <Badge>{data?.status}</Badge>
       </div>
       <Freshness of={loaded} />
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <TryAgain act={reload} />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={loaded} />
       <div class="beside">
         <div class="stack">
           {loaded.isLoading && data === undefined && <Skeleton />}

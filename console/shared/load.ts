@@ -1,6 +1,7 @@
 import type { Page } from '@handoff-gateway/client';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from './api.ts';
+import { isOutage } from './outage.ts';
 import { read, type Session, useSession, withQuery } from './session.ts';
 
 export interface Loaded<T> {
@@ -26,6 +27,7 @@ export function useLoad<T>(
   known?: Known<T>,
 ): Loaded<T> {
   const session = useSession();
+  const { outage } = session;
   const [state, setState] = useState<Omit<Loaded<T>, 'reload'> & { name: string }>({
     ...empty,
     ...known,
@@ -47,8 +49,13 @@ export function useLoad<T>(
     // A later one has been asked for meanwhile.
     if (request !== latest.current) return;
     isOnItsWay.current = false;
+    failing.current = found.problem !== undefined && isOutage(found.problem);
     setState((old) => ({ ...old, ...found, isLoading: false }));
+    if (failing.current) outage.report();
   }, [session]);
+  const failing = useRef(false);
+  failing.current = state.name === name && state.problem !== undefined && isOutage(state.problem);
+  useEffect(() => outage.add({ isFailing: () => failing.current, reload }), [outage, reload]);
   const isKnown = useRef(known !== undefined);
   useEffect(() => {
     if (!isKnown.current) void reload();

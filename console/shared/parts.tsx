@@ -1,8 +1,10 @@
 import type { ComponentChildren, InputHTMLAttributes, VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
+import { useFirstError } from './first-error.ts';
 import { pretty } from './json-text.ts';
 import type { Loaded, Pages } from './load.ts';
+import { isOutage } from './outage.ts';
 import { JustNow } from './time.tsx';
 
 interface FieldProps {
@@ -166,6 +168,27 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNod
   );
 }
 
+interface LoadProblemProps {
+  of: Pick<Loaded<unknown>, 'problem' | 'reload'>;
+  /** What the button says. */
+  what?: string;
+  /** In place of the button. */
+  children?: ComponentChildren;
+}
+
+/** Why something could not be read, with the way on. Where the same trouble is told on the page already, in a few words. */
+export function LoadProblem({ of: { problem, reload }, what, children }: LoadProblemProps): VNode | null {
+  const isTrouble = problem !== undefined && isOutage(problem);
+  const isFirst = useFirstError(isTrouble);
+  if (problem === undefined) return null;
+  if (isTrouble && !isFirst) return <p class="quiet">Not available right now.</p>;
+  return (
+    <ProblemAlert problem={problem}>
+      {children || <TryAgain act={reload} {...(what && { what })} />}
+    </ProblemAlert>
+  );
+}
+
 interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
   pages: Pages<T>;
   /** Shown where there is nothing. */
@@ -174,15 +197,11 @@ interface ListProps<T> extends Omit<TableProps<T>, 'rows'> {
 
 /** A list of the API as a table: with its problem, its emptiness, and a way to go on. */
 export function List<T>({ pages, empty, ...table }: ListProps<T>): VNode {
-  const { data, problem, hasMore, more, reload } = pages;
+  const { data, problem, hasMore, more } = pages;
   return (
     <>
       <Freshness of={pages} />
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <TryAgain act={reload} />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={pages} />
       {data === undefined && problem === undefined && <Skeleton />}
       {data?.length === 0 && problem === undefined && <div class="empty">{empty}</div>}
       {data !== undefined && data.length > 0 && <Table {...table} rows={data} />}

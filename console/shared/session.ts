@@ -3,6 +3,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from './api.ts';
 import type { Memory } from './memory.ts';
+import type { Outage } from './outage.ts';
 
 /** The signed-in consumer's own record. */
 export type OwnConsumer = Consumer;
@@ -10,6 +11,7 @@ export type OwnConsumer = Consumer;
 export interface Session extends Caller {
   consumer: OwnConsumer;
   memory: Memory;
+  outage: Outage;
   can(resource: string, action: string): boolean;
   /** Shows a secret in place of all pages until the person says that it is stored. */
   showSecret(secret: NewSecret): void;

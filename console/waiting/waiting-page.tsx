@@ -4,7 +4,17 @@ import { useRef, useState } from 'preact/hooks';
 import type { Problem } from '../shared/api.ts';
 import { fieldOf } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
-import { Badge, type Column, Freshness, Id, Json, ProblemAlert, Table, TryAgain } from '../shared/parts.tsx';
+import {
+  Badge,
+  type Column,
+  Freshness,
+  Id,
+  Json,
+  LoadProblem,
+  ProblemAlert,
+  Skeleton,
+  Table,
+} from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { type Act, Actions } from './actions.tsx';
@@ -40,11 +50,8 @@ export function WaitingPage(): VNode {
       <h1>Waiting</h1>
       {problem && <ProblemAlert problem={problem} isAnswer />}
       <Freshness of={loaded} />
-      {loaded.problem && (
-        <ProblemAlert problem={loaded.problem}>
-          <TryAgain act={loaded.reload} />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={loaded} />
+      {!loaded.data && !loaded.problem && <Skeleton />}
       {loaded.data && <Shown handoffs={loaded.data} act={act} show={setProblem} onMore={more} />}
     </>
   );

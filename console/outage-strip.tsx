@@ -1,0 +1,38 @@
+import type { VNode } from 'preact';
+import type { Trouble } from './shared/outage.ts';
+import { single } from './shared/parts.tsx';
+import { useNow } from './shared/time.tsx';
+import { countOf } from './shared/words.ts';
+
+interface StripProps {
+  trouble: Trouble;
+  tryNow: () => void;
+}
+
+const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
+  service: ["The gateway isn't answering.", 'What you see may be old; what you typed is kept.'],
+  crm: [
+    "Salesforce isn't responding.",
+    'New hand-offs are saved, and created as soon as it does. What you see may be old.',
+  ],
+  part: ["Part of the gateway isn't answering.", 'The rest works.'],
+};
+
+/** On every page while something doesn't answer: what that is, what it means, and when it's tried again. */
+export function OutageStrip({ trouble: { what, triedAgainAt }, tryNow }: StripProps): VNode {
+  const seconds = Math.ceil((triedAgainAt - useNow(1000)) / 1000);
+  const [sentence, meanwhile] = sentences[what];
+  return (
+    <div class="outage">
+      <p role="status">
+        <strong>{sentence}</strong> {meanwhile} {/* Spoken once, not every second. */}
+        <span aria-hidden="true">
+          {seconds > 0 ? `Trying again in ${countOf(seconds, 'second')}.` : 'Trying again…'}
+        </span>
+      </p>
+      <button type="button" class="plain" onClick={single(tryNow)}>
+        Try now
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,120 @@
+import type { HandoffClient } from '@handoff-gateway/client';
+import type { Problem } from './api.ts';
+
+/** Whether what failed works again by itself: nobody has to change anything. */
+export function isOutage({ status }: Problem): boolean {
+  return status === 0 || (status >= 502 && status <= 504);
+}
+
+export interface Trouble {
+  /** The service itself, the CRM behind it, or something else that a page needs. */
+  what: 'service' | 'crm' | 'part';
+  /** Milliseconds since 1970; in the past while it is tried. */
+  triedAgainAt: number;
+}
+
+/** Something on the page that is read from the service. */
+interface Reader {
+  isFailing(): boolean;
+  reload(): Promise<void>;
+}
+
+const usualMs = 30_000;
+/** While something does not answer, the next try comes after these. */
+const waitsMs = [5000, 10_000, 20_000, usualMs];
+
+interface OutageOptions {
+  client: Pick<HandoffClient, 'health'>;
+  /** False in test mode, where nothing reaches the CRM. */
+  needsCrm: boolean;
+  show: (trouble: Trouble | undefined) => void;
+}
+
+/**
+ * Watches whether the service and the CRM answer, for the whole page: it asks now and then, and when a reader fails. Then it tries
+ * again after a while, and everything that has failed with it.
+ */
+export class Outage {
+  readonly #options: OutageOptions;
+  readonly #readers = new Set<Reader>();
+  #trouble: Trouble | undefined;
+  #tries = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isChecking = false;
+  #isOver = false;
+
+  constructor(options: OutageOptions) {
+    this.#options = options;
+  }
+
+  /** Returns what ends it. */
+  watch(): () => void {
+    void this.#check();
+    return () => {
+      clearTimeout(this.#timer);
+      this.#isOver = true;
+    };
+  }
+
+  /** Returns what forgets the reader. */
+  add(reader: Reader): () => void {
+    this.#readers.add(reader);
+    return () => {
+      this.#readers.delete(reader);
+    };
+  }
+
+  /** A reader has failed. */
+  report(): void {
+    if (this.#trouble === undefined) void this.#check();
+  }
+
+  /** Asks at once, and reads again what has failed. */
+  tryAgain(): Promise<void> {
+    return this.#check(this.#failing());
+  }
+
+  async #check(failing: readonly Reader[] = []): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    clearTimeout(this.#timer);
+    if (this.#trouble) this.#set({ ...this.#trouble, triedAgainAt: Date.now() });
+    const [what] = await Promise.all([this.#ask(), ...failing.map((reader) => reader.reload())]);
+    this.#isChecking = false;
+    if (!this.#isOver) this.#wait(what ?? (this.#failing().length > 0 ? 'part' : undefined));
+  }
+
+  #failing(): Reader[] {
+    return [...this.#readers].filter((reader) => reader.isFailing());
+  }
+
+  #wait(what: Trouble['what'] | undefined): void {
+    this.#tries = what === undefined ? 0 : this.#tries + 1;
+    const ms = what === undefined ? usualMs : (waitsMs[this.#tries - 1] ?? usualMs);
+    this.#set(what && { what, triedAgainAt: Date.now() + ms });
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#next(ms), ms);
+  }
+
+  /** Nothing is asked for while nobody looks. */
+  #next(ms: number): void {
+    if (document.hidden) this.#timer = setTimeout(() => this.#next(ms), ms);
+    else void this.tryAgain();
+  }
+
+  async #ask(): Promise<'service' | 'crm' | undefined> {
+    try {
+      const { client, needsCrm } = this.#options;
+      const { crm } = await client.health();
+      return crm.connected || !needsCrm ? undefined : 'crm';
+    } catch (error) {
+      const { status } = error as { status?: number };
+      return status === undefined || isOutage({ status } as Problem) ? 'service' : undefined;
+    }
+  }
+
+  #set(trouble: Trouble | undefined): void {
+    this.#trouble = trouble;
+    this.#options.show(trouble);
+  }
+}

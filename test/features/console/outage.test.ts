@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { goTo, openSignedIn, textOf } from './pages.ts';
+
+const program = findChromium();
+
+describe('the console while something does not answer', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  let quote: string;
+  before(async () => {
+    gateway = await startGateway();
+    browser = await startBrowser(program as string);
+    const result = { name: 'Hotel Miramar', source: 'x', details: {} };
+    const body = { type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId, result };
+    const made = await gateway.request('/api/v1/handoff', { body });
+    assert.equal(made.status, 201);
+    quote = ((await made.json()) as { external_id: string }).external_id;
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+  const strip = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text });
+
+  test('says on every page that the CRM is away, and notices by itself when it is back', async (context) => {
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/waiting');
+    await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor();
+    assert.equal(await strip(page, 'responding').count(), 0);
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    context.after(() => gateway.org.disarm());
+    await goTo(page, 'Records');
+    await textOf(strip(page, 'responding'), /Salesforce isn't responding.*Trying again in \d+ seconds?\./);
+    await check('an outage');
+    for (const name of ['Waiting', 'Consumers', 'Health', 'Hand-off']) {
+      await goTo(page, name);
+      await strip(page, 'responding').waitFor();
+    }
+    await goTo(page, 'Records');
+    await textOf(page.getByRole('alert'), /CRM/);
+    assert.equal(await page.getByRole('alert').count(), 1);
+    await gateway.org.disarm();
+    await strip(page, 'responding').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'Hotel Miramar' }).first().waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await close();
+  });
+
+  test('tells one error on a page where three parts fail, and reads all of them again', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin, `#/records/quotes/${quote}`);
+    await page.getByRole('heading', { level: 1, name: 'Hotel Miramar' }).waitFor();
+    const answers = '**/v1/**';
+    await page.route(answers, (route) => route.fulfill({ status: 503, body: 'none' }));
+    for (const address of [`#/records/quotes/${quote}`, '#/my-access', '#/health']) {
+      await page.evaluate(`location.hash = '#/waiting'`);
+      await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor();
+      await page.evaluate(`location.hash = '${address}'`);
+      await strip(page, "The gateway isn't answering.").waitFor();
+      await page.getByText('Not available right now.').first().waitFor();
+      await eventually(async () => assert.equal(await page.getByRole('alert').count(), 1, address));
+    }
+    await page.unroute(answers);
+    await page.getByRole('button', { name: 'Try now' }).click();
+    await strip(page, 'answering').waitFor({ state: 'detached' });
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    assert.equal(await page.getByText('Not available right now.').count(), 0);
+    await close();
+  });
+});
