@@ -1,8 +1,10 @@
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Navigation } from './navigation.tsx';
 import { NoPage } from './no-page.tsx';
 import { OutageStrip } from './outage-strip.tsx';
 import { allowedPages, type Found, findPage } from './pages.ts';
+import { Finder } from './palette.tsx';
 import { PersonStrip, Who } from './person-bar.tsx';
 import { SecretPage } from './secret-page.tsx';
 import { useAnnouncer } from './shared/announcer.tsx';
@@ -110,7 +112,7 @@ interface ShellProps {
 
 function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   const { credentials, person, consumer, memory } = signedIn;
-  const { say, announcer } = useAnnouncer();
+  const { said, say, announcer } = useAnnouncer();
   const [trouble, setTrouble] = useState<Trouble | undefined>();
   const session = useMemo<Session>(() => {
     const caller = createCaller(credentials, (refusal) => {
@@ -149,15 +151,8 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
         <span class="brand">
           Handoff Gateway{environment && <span class="environment">{environment}</span>}
         </span>
-        <nav aria-label="Pages">
-          {allowed
-            .filter(({ isLinked }) => isLinked !== false)
-            .map(({ path, title }) => (
-              <a key={path} href={`#/${path}`} aria-current={path === page?.path ? 'page' : undefined}>
-                {title}
-              </a>
-            ))}
-        </nav>
+        <Navigation allowed={allowed} current={page?.path} doneAt={said} />
+        <Finder allowed={allowed} />
         <Who consumer={consumer} person={person} />
         {!secret && (
           <button type="button" class="link" onClick={() => void leave()}>

@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks';
 import { AuditEvents } from './audit-events.tsx';
 import { pagesAt, usePages } from './shared/load.ts';
 import { Choice, type Column, Field, Id, List, NoMatch } from './shared/parts.tsx';
+import { useParameters } from './shared/router.ts';
 import { withQuery } from './shared/session.ts';
 import { Ago } from './shared/time.tsx';
 
@@ -45,7 +46,7 @@ export function resultBadge({ result }: Attempt): VNode {
   return <span class={`badge ${result === 'accepted' ? 'good' : 'bad'}`}>{words}</span>;
 }
 
-const none = { consumer_id: '', address: '', api_key: '' };
+const none = { consumer_id: '', address: '', api_key: '', request_id: '' };
 
 /** Who tried to authenticate, and who changed consumers. `route`: `changes` for the latter. */
 export function AttemptsPage({ route }: { route: string[] }): VNode {
@@ -68,8 +69,9 @@ export function AttemptsPage({ route }: { route: string[] }): VNode {
 
 function Attempts(): VNode {
   const [result, setResult] = useState('');
-  const [typed, setTyped] = useState(none);
-  const [asked, ask] = useState(none);
+  const [named] = useParameters(['request_id']);
+  const [typed, setTyped] = useState({ ...none, ...named });
+  const [asked, ask] = useState({ ...none, ...named });
   const path = withQuery('/v1/admin/auth-attempts', { result, ...asked });
   const pages = usePages<Attempt>(path, pagesAt(path), 10_000);
   const set = (name: keyof typeof none) => (value: string) => setTyped({ ...typed, [name]: value.trim() });
@@ -90,6 +92,7 @@ function Attempts(): VNode {
         <Field label="Consumer" value={typed.consumer_id} onInput={set('consumer_id')} placeholder="con_…" />
         <Field label="Address" value={typed.address} onInput={set('address')} />
         <Field label="API key" value={typed.api_key} onInput={set('api_key')} placeholder="hgk_…" />
+        <Field label="Request ID" value={typed.request_id} onInput={set('request_id')} />
         <button class="plain">Filter</button>
       </form>
       <List

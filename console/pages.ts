@@ -12,13 +12,11 @@ import { isUuid } from './shared/uuid.ts';
 import { TripPage } from './trips/trip-page.tsx';
 import { WaitingPage } from './waiting/waiting-page.tsx';
 
-interface ConsolePage {
+export interface ConsolePage {
   /** First part of the address after `#/`. */
   path: string;
   title: string;
   isAllowed: (session: Session) => boolean;
-  /** False: reached from what belongs to it, and not in the navigation. */
-  isLinked?: boolean;
   /** Whether these further parts of the address belong to the page; without it there may be none. */
   isValidRest?: (rest: string[]) => boolean;
   Page: ComponentType<{ route: string[] }>;
@@ -46,7 +44,6 @@ const pages: ConsolePage[] = [
     path: 'trips',
     title: 'Trip',
     isAllowed: canReadWaiting,
-    isLinked: false,
     isValidRest: ([id, ...more]) => isUuid(id ?? '') && more.length === 0,
     Page: TripPage,
   },

@@ -1680,6 +1680,8 @@ export interface ListOwnAuthenticationAttemptsQuery {
   address?: string | undefined;
   /** The API key that was presented. */
   api_key?: string | undefined;
+  /** Id of the request, as its answer and its log line have it. */
+  request_id?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
 }
@@ -1696,6 +1698,8 @@ export interface ListAuthenticationAttemptsQuery {
   address?: string | undefined;
   /** The API key that was presented. */
   api_key?: string | undefined;
+  /** Id of the request, as its answer and its log line have it. */
+  request_id?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
   /** Id of the consumer. */

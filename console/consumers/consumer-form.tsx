@@ -295,10 +295,10 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput={(addresses) => set({ addresses })}
       />
       <Lines
-        label="Names of client certificates"
+        label="Client certificates"
         value={draft.certificateNames}
         fault={faultAt(problem, 'certificateNames', wordsOf(draft.certificateNames))}
-        hint="One DNS name, URI or e-mail address a line. Empty: none is needed."
+        hint="Names in them: one DNS name, URI or e-mail address a line. Empty: none is needed."
         onInput={(certificateNames) => set({ certificateNames })}
       />
       <Lines

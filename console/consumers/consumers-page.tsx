@@ -36,7 +36,11 @@ export function ConsumersPage(): VNode {
       </div>
       {problem && <ProblemAlert problem={problem} isAnswer />}
       {edited && (
-        <Dialog title={edited === 'new' ? 'New consumer' : `Change ${edited.name}`} onClose={close} isWide>
+        <Dialog
+          title={edited === 'new' ? 'New consumer' : `Change ${edited.name}`}
+          onClose={close}
+          look="wide"
+        >
           <ConsumerForm edited={edited === 'new' ? undefined : edited} change={change} onClose={close} />
         </Dialog>
       )}

@@ -1,6 +1,6 @@
 import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Loaded, useLoad } from '../shared/load.ts';
 import { MemberPicker } from '../shared/member-picker.tsx';
 import { remember, sortedName } from '../shared/members.ts';
@@ -84,9 +84,17 @@ function firstOf(page: Page<Member> | undefined): string | undefined {
 /** Whom the results are for, and on which trip. */
 export function TripForm({ trip }: { trip: Trip }): VNode {
   const { members, memberId, setMemberId, tripId, setTripId, fault } = trip;
+  const section = useRef<HTMLElement>(null);
+  const hasBox = members === undefined || isWithout(members);
+  // Where the members come back while somebody types, the keyboard goes along to what takes the box's place.
+  const box = section.current?.querySelector('input');
+  const hadFocus = box && document.activeElement === box;
+  useLayoutEffect(() => {
+    if (hadFocus) section.current?.querySelector('input')?.focus();
+  }, [hasBox]);
   return (
-    <section id="trip" class="trip" aria-label="For whom">
-      {members === undefined || isWithout(members) ? (
+    <section id="trip" class="trip" aria-label="For whom" ref={section}>
+      {hasBox ? (
         <Field
           label="Member"
           value={memberId}

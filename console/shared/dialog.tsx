@@ -7,13 +7,13 @@ interface DialogProps {
   title: ComponentChildren;
   /** Somebody has closed it, by Escape too: it is to be taken away. */
   onClose: () => void;
-  /** For forms with columns. */
-  isWide?: boolean;
+  /** For forms with columns, or at the top of the window. */
+  look?: 'wide' | 'palette';
   children: ComponentChildren;
 }
 
 /** The browser's own dialog, for as long as it is rendered. Escape closes it, and the focus returns to where it was. */
-export function Dialog({ title, onClose, isWide = false, children }: DialogProps): VNode {
+export function Dialog({ title, onClose, look, children }: DialogProps): VNode {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useLayoutEffect(() => {
@@ -23,14 +23,14 @@ export function Dialog({ title, onClose, isWide = false, children }: DialogProps
     return () => box?.close();
   }, []);
   return (
-    <dialog ref={dialog} aria-labelledby={heading} class={isWide ? 'wide' : ''} onClose={onClose}>
+    <dialog ref={dialog} aria-labelledby={heading} class={look} onClose={onClose}>
       <h2 id={heading}>{title}</h2>
       {children}
     </dialog>
   );
 }
 
-interface QuestionProps extends Omit<DialogProps, 'isWide'> {
+interface QuestionProps extends Omit<DialogProps, 'look'> {
   /** What the button says that does it. */
   action: string;
   isDanger?: boolean;

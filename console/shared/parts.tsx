@@ -229,7 +229,7 @@ export function NoMatch({ what, showAll }: { what: string; showAll: () => void }
 }
 
 /** The way on from a read that failed. */
-export function TryAgain({ act, what = 'Try again' }: { act: () => unknown; what?: string }): VNode {
+function TryAgain({ act, what = 'Try again' }: { act: () => unknown; what?: string }): VNode {
   return (
     <p class="buttons">
       <button type="button" class="plain" onClick={single(() => void act())}>

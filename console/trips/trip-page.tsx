@@ -8,7 +8,7 @@ import { parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { Amount, sums } from '../shared/money.tsx';
-import { Badge, type Column, Freshness, ProblemAlert, Skeleton, Table, TryAgain } from '../shared/parts.tsx';
+import { Badge, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
 import { type Session, useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
@@ -34,7 +34,7 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
   const path = `/v1/trips/${encodeURIComponent(id)}`;
   // Text: every digit of an amount counts.
   const loaded = useLoad(path, async ({ send }) => parseDigits((await send(path)).text) as Trip);
-  const { data, problem, reload } = loaded;
+  const { data, problem } = loaded;
   const heading = useHeading();
   const title = data && titleOf(data);
   useDocumentTitle(title);
@@ -49,15 +49,11 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
         </h1>
       </div>
       <Freshness of={loaded} />
-      {problem && (
-        <ProblemAlert problem={problem}>
-          {problem.status === 404 ? (
-            <p>Nothing has been handed off for this trip yet, or nothing that you may see.</p>
-          ) : (
-            <TryAgain act={reload} />
-          )}
-        </ProblemAlert>
-      )}
+      <LoadProblem of={loaded}>
+        {problem?.status === 404 && (
+          <p>Nothing has been handed off for this trip yet, or nothing that you may see.</p>
+        )}
+      </LoadProblem>
       {loaded.isLoading && data === undefined && <Skeleton />}
       {data && <Shown trip={data} />}
     </>
@@ -239,16 +235,13 @@ const mostHistories = 30;
 function TripHistory({ items }: { items: readonly Item[] }): VNode | null {
   const shown = items.slice(0, mostHistories);
   const name = `histories ${shown.map(keyOf).join()}`;
-  const { data, problem, reload } = useLoad(name, (session) => readHistories(session, shown));
+  const histories = useLoad(name, (session) => readHistories(session, shown));
+  const { data, problem } = histories;
   if (data?.length === 0) return null;
   return (
     <section class="panel history" aria-label="History">
       <h2>History</h2>
-      {problem && (
-        <ProblemAlert problem={problem}>
-          <TryAgain act={reload} what="Load the history again" />
-        </ProblemAlert>
-      )}
+      <LoadProblem of={histories} what="Load the history again" />
       {data === undefined && problem === undefined && <p class="quiet">Loading the history…</p>}
       {data && <Timeline entries={data} />}
       {items.length > mostHistories && (

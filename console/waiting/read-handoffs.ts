@@ -2,7 +2,7 @@ import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { Session } from '../shared/session.ts';
 
 /** States that somebody, or the CRM, can still change, the most urgent first. */
-const openStatuses = ['awaiting_approval', 'failed', 'accepted'] as const;
+export const openStatuses = ['awaiting_approval', 'failed', 'accepted'] as const;
 const mostOpen = 200;
 const pageSize = 100;
 /** Pages that are searched for hand-offs that are done: while many wait, the newest are not. */

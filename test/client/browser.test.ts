@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { build } from 'esbuild';
 import { findChromium, startBrowser, type TestBrowser } from '../support/browser.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 const program = findChromium();
 
-/** The page of the console has the client's modules, under a policy that a page of anybody else would hardly exceed. */
+/** On the page of the console, whose policy is stricter than that of anybody else's page. */
 describe('the client in a browser', {
   skip: program === undefined && 'there is no Chromium on this machine',
 }, () => {
@@ -22,9 +24,17 @@ describe('the client in a browser', {
 
   test('hands off, reads back with all digits, lists, and distinguishes problems', async () => {
     const { page, close } = await browser.open(`${gateway.url}/console/`);
+    const { outputFiles } = await build({
+      entryPoints: [join(import.meta.dirname, '../../client/src/index.ts')],
+      bundle: true,
+      format: 'esm',
+      write: false,
+    });
+    const body = outputFiles[0]?.text ?? '';
+    await page.route('**/client.js', (route) => route.fulfill({ contentType: 'text/javascript', body }));
     const settings = JSON.stringify({ baseUrl: gateway.url, ...gateway.console });
     const found = await page.evaluate<unknown[]>(`(async () => {
-      const { HandoffClient, HandoffProblem, JsonNumber, makeUuid } = await import('@handoff-gateway/client');
+      const { HandoffClient, HandoffProblem, JsonNumber, makeUuid } = await import('/client.js');
       const client = new HandoffClient(${settings});
       const { data: [member] } = await client.members.list({ limit: 1 }).page();
       const trip_id = makeUuid();

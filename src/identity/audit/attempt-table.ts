@@ -36,6 +36,7 @@ export interface AttemptQuery {
   /** With the network that it is counted under, once it is over its limit. */
   address?: { address: string; network: string };
   api_key?: string;
+  request_id?: string;
   /** Milliseconds since 1970; earlier attempts are left out. */
   since?: number;
   /** Id of the last attempt of the page before. */
@@ -111,6 +112,7 @@ export class AttemptTable {
     result,
     address,
     api_key,
+    request_id,
     since,
     after,
     ofConsumers,
@@ -120,6 +122,7 @@ export class AttemptTable {
       ...(consumer_id === undefined ? [] : [sql`consumer_id = ${consumer_id}`]),
       ...(result === undefined ? [] : [sql`result = ${result}`]),
       ...(api_key === undefined ? [] : [sql`api_key = ${api_key}`]),
+      ...(request_id === undefined ? [] : [sql`request_id = ${request_id}`]),
       ...(address === undefined
         ? []
         : [

@@ -259,7 +259,6 @@ describe('what operators do in a browser, and what can go wrong', {
     await textOf(card.getByRole('status'), /Quote accepted/);
     await gateway.org.disarm();
     await textOf(card.getByRole('status'), /Quote created/);
-    await page.getByRole('button', { name: 'Load the members again' }).click();
     await page.getByRole('combobox', { name: 'Member' }).waitFor();
     await close();
   });

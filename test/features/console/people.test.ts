@@ -103,7 +103,7 @@ describe('people at the console', {
     await people.fill('groups=desk\nemail=ana@example.com');
     await page.getByLabel('Allowance (requests)').fill('10000');
     await page.getByLabel('Allowance for each').selectOption('month');
-    const names = page.getByLabel('Names of client certificates');
+    const names = page.getByLabel('Client certificates');
     await names.fill('*.partner.example');
     await page.getByRole('button', { name: 'Save' }).click();
     await page.getByText(/“\*\.partner\.example” must be a DNS name/).waitFor();

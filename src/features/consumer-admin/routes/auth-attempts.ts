@@ -38,6 +38,15 @@ const ownQuery = Type.Object(
         examples: [exampleKey],
       }),
     ),
+    request_id: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        format: 'text',
+        description: 'Id of the request, as its answer and its log line have it.',
+        examples: ['933bfcba-80b2-48dd-b31b-e58b7b06d3e3'],
+      }),
+    ),
     since: since('Earlier attempts are left out.'),
   },
   { additionalProperties: false },
@@ -156,8 +165,8 @@ async function list(
   cursors: CursorCodec,
 ) {
   const { limit = defaultLimit, cursor, since: from, address, ...filters } = sent;
-  const { consumer_id, result, api_key } = filters;
-  const name = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key]);
+  const { consumer_id, result, api_key, request_id } = filters;
+  const name = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key, request_id]);
   const found = await audit.list({
     ...filters,
     ...(address !== undefined && { address: addressOf(address) }),

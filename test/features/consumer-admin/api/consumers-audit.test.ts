@@ -114,6 +114,11 @@ describe('GET /v1/admin/auth-attempts', () => {
     assert.equal(api_key, `${shop.apiSecret.slice(0, 8)}…`);
     const ofKey = (await page(`api_key=${shop.apiKey}`)).data;
     assert.ok(ofKey.length > 0 && ofKey.every((entry) => entry.api_key === shop.apiKey));
+    const ofRequest = (await page('request_id=swapped')).data;
+    assert.deepEqual(
+      ofRequest.map((entry) => entry.request_id),
+      ['swapped'],
+    );
     for (const address of ['127.0.0.1', '::ffff:127.0.0.1']) {
       assert.ok((await page(`address=${address}&limit=1`)).data.length === 1);
     }
