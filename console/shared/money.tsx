@@ -5,7 +5,7 @@ import type { Money } from './guess.ts';
 const decimal = /^\d+(\.\d+)?$/;
 
 /** `1,204.55 EUR` as the reader writes numbers; what is no plain decimal stays as it was sent. */
-export function formatMoney({ amount, currency }: Money): string {
+function formatMoney({ amount, currency }: Money): string {
   const text = decimal.test(amount) ? grouped(amount) : amount;
   return currency === undefined ? text : `${text} ${currency}`;
 }

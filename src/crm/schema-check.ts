@@ -293,7 +293,7 @@ function isOfType(value: string | number | boolean, found: DescribedField): bool
   return takes(found, value) && (length === 0 || value.length <= length);
 }
 
-export function takes({ type, restrictedPicklist, values }: DescribedField, value: string): boolean {
+function takes({ type, restrictedPicklist, values }: DescribedField, value: string): boolean {
   const isBound = restrictedPicklist && (type === 'picklist' || type === 'multipicklist');
   return !isBound || value.split(type === 'multipicklist' ? ';' : '\n').every((one) => values.includes(one));
 }

@@ -5,7 +5,7 @@ import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { problemAnswer } from './problem-answer.ts';
 
 /** Stands for what the CRM says of fields that the caller does not see. */
-export const hiddenFault = {
+const hiddenFault = {
   pointer: '',
   message: 'it does not pass a rule about what these credentials do not see',
 };

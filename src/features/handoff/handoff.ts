@@ -248,7 +248,7 @@ async function meetRecord(
  * The values that the record of the item gets; undefined where it stays as it is. Throws `conflict` where it is another
  * member's, `approval_required`, `invalid_request`.
  */
-export function updateOf(
+function updateOf(
   resource: Resource,
   request: HandoffRequest,
   { record, needsApproval = false }: { record: StoredRecord; needsApproval?: boolean | undefined },
