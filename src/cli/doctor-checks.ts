@@ -238,7 +238,12 @@ async function checkOwners(context: DoctorContext): Promise<string> {
     throw new NothingToCheck(
       'records belong to the integration user: neither crm.ownerMatch nor a mapping says otherwise',
     );
-  const faults = await crmOf(context).checkOwners(resources, context.token as CrmToken);
+  const token = context.token as CrmToken;
+  const faults = await crmOf(context).checkOwners(resources, token);
+  for (const object of await crmOf(context).objectsNotSeen(resources, token))
+    faults.push(
+      `View All Records on ${object} is missing: where ${object} is private, records that others own are not found again.`,
+    );
   if (faults.length > 0) throw new Error(faults.join('\n'));
   return 'users, and what owns records otherwise, can be looked up';
 }

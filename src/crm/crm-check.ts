@@ -11,7 +11,7 @@ import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
 import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
-import { ownerFaults } from './owners.ts';
+import { objectsNotSeen, ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
 import type { ApiUsage } from './rest/quota.ts';
@@ -54,6 +54,8 @@ export interface CrmCheck {
   inspect(resources: Resources, token: AccessToken): Promise<Findings>;
   /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
   checkOwners(resources: Resources, token: AccessToken): Promise<string[]>;
+  /** Objects whose records get owners and of which the user may not see all records, as far as it may know. Throws `CrmFailure`. */
+  objectsNotSeen(resources: Resources, token: AccessToken): Promise<string[]>;
   /** Reads changes as the service does, and so deleted records too. Throws `Problem`. */
   readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
   close(): Promise<void>;
@@ -131,6 +133,7 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       usage = client.usage;
       return findingsOf(all, described, resources.member.crmObject);
     },
+    objectsNotSeen: (resources, token) => objectsNotSeen(resources, clientWith(token), call()),
     checkOwners: (resources, token) => ownerFaults(resources, clientWith(token), call()),
     readChanges: async (resources, token) => {
       await readChanges(resources, { client: clientWith(token), metrics: options.metrics }, call());

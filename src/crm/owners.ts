@@ -7,11 +7,20 @@ import { listOf, type Resources } from '../records/mapping.ts';
 import type { OwnerRule, Resource } from '../records/resource.ts';
 import { readComposite, toComposite } from './batching/composite.ts';
 import { queryPath, readPage, toPart } from './batching/find.ts';
+import { fetchUser } from './crm-health.ts';
+import type { CrmRow } from './mapping/records.ts';
 import { failureOf } from './rest/errors.ts';
 import { type CrmError, CrmFailure } from './rest/failure.ts';
 import { type CrmAnswer, type CrmRequest, isSuccess } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { queueQuery, type RowsQuery, toSoql, userQuery } from './soql/query.ts';
+import {
+  permissionSetsQuery,
+  queueQuery,
+  type RowsQuery,
+  toSoql,
+  userQuery,
+  viewAllQuery,
+} from './soql/query.ts';
 
 /*
  * Who owns a new record: the user whose field says who acts, else the queue or user of the mapping, else the integration user. Ids
@@ -235,25 +244,15 @@ function isOfOwner({ code, fields, message }: CrmError): boolean {
 /** Kinds of failure by which the org says that the user may not ask. */
 const refusals = ['setup', 'rejected', 'broken'];
 
+type Client = Pick<CrmClient, 'send' | 'probe' | 'usage' | 'dataPath'>;
+
 /** Asks the org as the service does before it makes a record. */
-export async function ownerFaults(
-  resources: Resources,
-  client: Pick<CrmClient, 'send' | 'dataPath'>,
-  call: Call,
-): Promise<string[]> {
+export async function ownerFaults(resources: Resources, client: Client, call: Call): Promise<string[]> {
   const faults: string[] = [];
   const read = async (query: RowsQuery, fault: string) => {
-    const path = queryPath(client.dataPath, toSoql(query));
-    try {
-      const answer = await client.send({ operation: 'query', effect: 'read', method: 'GET', path }, call);
-      return readPage(answer, client.dataPath).rows.length;
-    } catch (error) {
-      // What is answered to a caller names its cause.
-      const { cause } = error as Error;
-      if (!(cause instanceof CrmFailure && refusals.includes(cause.kind))) throw error;
-      faults.push(fault);
-      return undefined;
-    }
+    const rows = await rowsOf(query, client, call);
+    if (rows === undefined) faults.push(fault);
+    return rows?.length;
   };
   for (const { match, else: other } of rulesOf(resources)) {
     const user = 'user' in (other ?? {}) ? (other as { user: string }).user : undefined;
@@ -275,6 +274,37 @@ export async function ownerFaults(
     if (found === 0) faults.push(`There is no queue ${queue}, which the mapping names as owner.`);
   }
   return faults;
+}
+
+/**
+ * Objects of which we may not see all records, though others come to own some: without View All Records, or View All Data, which
+ * stands there too (Object Reference, ObjectPermissions). None where the org does not let us read our rights.
+ */
+export async function objectsNotSeen(resources: Resources, client: Client, call: Call): Promise<string[]> {
+  const objects = listOf(resources).flatMap(({ owner, crmObject }) =>
+    owner === undefined ? [] : [crmObject],
+  );
+  const user = objects.length === 0 ? undefined : await fetchUser(client, call);
+  if (user === undefined) return [];
+  const assigned = await rowsOf(permissionSetsQuery(user.Id), client, call);
+  const sets = (assigned ?? []).map((row) => String(row['PermissionSetId']));
+  if (sets.length === 0) return [];
+  const seen = await rowsOf(viewAllQuery(objects, sets), client, call);
+  return objects.filter((object) => seen?.every((row) => row['SobjectType'] !== object));
+}
+
+/** Undefined where the org does not let us ask. */
+async function rowsOf(query: RowsQuery, client: Client, call: Call): Promise<readonly CrmRow[] | undefined> {
+  const path = queryPath(client.dataPath, toSoql(query));
+  try {
+    const answer = await client.send({ operation: 'query', effect: 'read', method: 'GET', path }, call);
+    return readPage(answer, client.dataPath).rows;
+  } catch (error) {
+    // What is answered to a caller names its cause.
+    const { cause } = error as Error;
+    if (!(cause instanceof CrmFailure && refusals.includes(cause.kind))) throw error;
+    return undefined;
+  }
 }
 
 function rulesOf(resources: Resources): OwnerRule[] {

@@ -115,7 +115,14 @@ class SalesforceRecords implements Records {
   ): Promise<StoredRecord | undefined> {
     const created = await this.create(resource, externalId, values, call, { ...options, readBack: true });
     if ('values' in created) return created;
-    return this.find(resource, externalId, call).catch(rethrowAsUnknown);
+    // A record that is not found tells nothing of a deletion: sharing may hide it.
+    const found = await this.findWithDeleted(resource, externalId, call).catch(rethrowAsUnknown);
+    if (found === undefined)
+      this.#options.log.warn(
+        { request_id: call.requestId, object: resource.crmObject },
+        'the CRM has made a record that the integration user cannot read: give it View All Records, see handoff org check',
+      );
+    return found;
   }
 
   async create(

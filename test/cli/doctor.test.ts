@@ -303,6 +303,17 @@ describe('handoff doctor, with an org', () => {
       hidden.find('CRM owners').detail,
       /^User\.Username cannot be read: give the integration user read on User.*\nGroup cannot be read/,
     );
+    const share = (Quote__c: object) =>
+      fetch(`${own.org.url}/simulator/org`, {
+        method: 'PATCH',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ objects: { Quote__c } }),
+      });
+    await share({ viewAll: false });
+    const blind = await visit(dataDir, { ...own.env, CRM_OWNER_MATCH: 'Email' });
+    await share({ viewAll: null });
+    assert.equal(blind.find('CRM owners').state, 'failed');
+    assert.match(blind.find('CRM owners').detail, /^View All Records on Quote__c is missing: .*[^\n]$/);
   });
 
   test('a key that is none, stores that are unavailable, and no password in what is said', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { packageXml, readComponents } from '../../salesforce/check/components.ts';
@@ -351,6 +351,19 @@ resources:
         'User does not give owners: There is no queue No_Such_Queue, which the mapping names as owner.',
         'User does not give owners: There is no active user nobody@example.com, whom the mapping names as owner.',
       ],
+    );
+  });
+
+  test('handoff org check says that View All Records is missing, where records get owners', async () => {
+    const described = join(folder, 'blind.yaml');
+    await writeFile(described, `package: ${resolve('salesforce')}\nobjects: {Quote__c: {viewAll: false}}\n`);
+    const mapping = join(folder, 'blind.mapping.yaml');
+    await writeFile(mapping, 'version: 1\nresources: {quote: {owner: {match: Email}}}\n');
+    const { code, stdout } = await org(['check', '--mapping', mapping], described);
+    assert.equal(code, 1, stdout);
+    assert.match(
+      stdout,
+      /^Quote__c hides what others own, where it is private: View All Records is missing\. Give it/m,
     );
   });
 

@@ -112,6 +112,8 @@ function buildObject(
     custom: name.endsWith('__c'),
     writeable: described.access !== 'read',
     setup: described.setup === true,
+    viewAll: described.viewAll !== false,
+    ownOnly: described.sharing === 'private' && described.viewAll === false,
     all,
     denied: new Set(denied.map(([field]) => field.toLowerCase())),
     fields: new Map(),

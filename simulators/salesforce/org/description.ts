@@ -123,6 +123,10 @@ const object = Type.Object(
     validationRules: automation,
     triggers: automation,
     duplicateRules: Type.Optional(Type.Array(duplicateRule)),
+    /** Private: the user sees the records that it owns, unless it may view all. */
+    sharing: Type.Optional(Type.Enum(['public', 'private'])),
+    /** View All Records, of the integration user; it has it if absent. */
+    viewAll: Type.Optional(Type.Boolean()),
     access,
   },
   closed,

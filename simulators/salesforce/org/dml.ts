@@ -2,7 +2,7 @@ import { ApiError, notFound } from './api-error.ts';
 import { toId15 } from './ids.ts';
 import { type Body, type Changes, interpretBody } from './interpret.ts';
 import { type Operation, type Outcome, type Prepared, runOperation } from './operation.ts';
-import type { EmptiedLookup, Org } from './org.ts';
+import { type EmptiedLookup, type Org, sees } from './org.ts';
 import type { Draft, Field, ObjectType, Row } from './schema.ts';
 
 interface WriteOptions {
@@ -17,14 +17,17 @@ function missingRequired(type: ObjectType, draft: Draft): string[] {
   return required.filter(({ name }) => draft[name] === undefined).map(({ name }) => name);
 }
 
-/** The message names the other record by its 15-character id, as an org does. */
+/** The message names the other record by its 15-character id where the user sees it, as an org does. */
 function checkUnique(org: Org, type: ObjectType, row: Row): void {
   for (const field of type.fields.values()) {
     const value = row[field.name];
     if (!field.unique || value === undefined) continue;
     const other = org.store.find(type, field, value).find((found) => found.Id !== row.Id);
     if (other === undefined) continue;
-    const where = `${field.name} duplicates value on record with id: ${other.Id.slice(0, 15)}`;
+    const [name, id] = sees(org, type, other)
+      ? [field.name, other.Id.slice(0, 15)]
+      : ['<unknown>', '<unknown>'];
+    const where = `${name} duplicates value on record with id: ${id}`;
     throw new ApiError(400, 'DUPLICATE_VALUE', `duplicate value found: ${where}`, []);
   }
 }
@@ -48,7 +51,7 @@ function refuseReadOnlyObject(type: ObjectType, kind: 'inserted' | 'updated' | '
   if (type.writeable) return;
   const message = `entity type cannot be ${kind}: ${type.label}`;
   if (kind !== 'deleted') throw new ApiError(400, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', message, []);
-  throw new ApiError(403, 'INSUFFICIENT_ACCESS_OR_READONLY', 'insufficient access rights on object id', []);
+  throw noAccess();
 }
 
 function newDraft(org: Org, type: ObjectType): Draft {
@@ -236,17 +239,29 @@ function clearLookups(org: Org, child: ObjectType, type: ObjectType, id: string)
   );
 }
 
+/** The refusal of a change of a record that sharing hides from the user. */
+export function noAccess(): ApiError {
+  return new ApiError(403, 'INSUFFICIENT_ACCESS_OR_READONLY', 'insufficient access rights on object id', []);
+}
+
 /**
  * The record with this id.
  * @throws ApiError MALFORMED_ID for what is no id of that object, 404 ENTITY_IS_DELETED for a deleted one, and
- *   `unknown` (default 404 NOT_FOUND) for an id that was never given out.
+ *   `unknown` (default 404 NOT_FOUND) for an id that was never given out; `hidden` for one that the user does not see.
  */
-export function getRow(org: Org, type: ObjectType, id: string, unknown: ApiError = notFound()): Row {
+export function getRow(
+  org: Org,
+  type: ObjectType,
+  id: string,
+  unknown: ApiError = notFound(),
+  hidden: ApiError = unknown,
+): Row {
   const id15 = toId15(id);
   if (id15?.startsWith(type.keyPrefix) !== true) {
     throw new ApiError(400, 'MALFORMED_ID', `${type.label} ID: id value of incorrect type: ${id}`, ['Id']);
   }
   const row = org.store.get(type, id15);
+  if (row !== undefined && !sees(org, type, row)) throw hidden;
   if (row !== undefined) return row;
   if (org.store.table(type).deleted.has(id15))
     throw new ApiError(404, 'ENTITY_IS_DELETED', 'entity is deleted', []);

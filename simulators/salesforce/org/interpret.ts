@@ -1,6 +1,6 @@
 import { ApiError, invalidField, jsonParserError } from './api-error.ts';
 import { toId15 } from './ids.ts';
-import { findKeyField, type Org } from './org.ts';
+import { findKeyField, type Org, sees } from './org.ts';
 import { type Field, findField, findRelationship, type ObjectType, type Value } from './schema.ts';
 import { coerceValue } from './values.ts';
 
@@ -36,7 +36,7 @@ function resolveId(org: Org, field: Field, raw: string): string {
   const target = targets.find(({ keyPrefix }) => id15?.startsWith(keyPrefix));
   if (id15 === undefined || target === undefined) throw wrongObject(field, raw);
   const row = org.store.get(target, id15);
-  if (row === undefined)
+  if (row === undefined || !sees(org, target, row))
     throw new ApiError(400, 'INVALID_CROSS_REFERENCE_KEY', 'invalid cross reference id', []);
   return row.Id;
 }
@@ -78,7 +78,7 @@ function resolveParent(org: Org, type: ObjectType, lookup: Field, given: Body): 
   const missing = `Foreign key external ID: ${String(raw)} not found for field ${keyField.name} in entity ${target.name}`;
   if (value === undefined) throw invalidField(missing, []);
   if (keyField.type === 'id') return resolveId(org, lookup, String(value));
-  const rows = org.store.find(target, keyField, value);
+  const rows = org.store.find(target, keyField, value).filter((each) => sees(org, target, each));
   const [row] = rows;
   if (row === undefined) throw invalidField(missing, []);
   if (rows.length > 1) {

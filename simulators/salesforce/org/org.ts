@@ -251,6 +251,11 @@ export function createOrg(options: OrgOptions): Org {
   return org;
 }
 
+/** Whether sharing lets the user see this record. */
+export function sees({ user }: Org, { ownOnly }: ObjectType, row: Row): boolean {
+  return !ownOnly || row.OwnerId === user.id;
+}
+
 /** The field of an object that a path or a body names as key: `Id` or an external id. */
 export function findKeyField(type: ObjectType, name: string): Field | undefined {
   const field = findField(type, name);

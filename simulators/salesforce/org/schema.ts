@@ -109,6 +109,10 @@ export interface ObjectType {
   writeable: boolean;
   /** Its records are made from the description, and kept nowhere. */
   setup: boolean;
+  /** The user has View All Records. */
+  viewAll: boolean;
+  /** The user sees only the records that it owns. */
+  ownOnly: boolean;
   /** Every field by lower-case name: names in bodies, paths and queries ignore case. */
   all: Map<string, Field>;
   /** Those that the user may not see. */

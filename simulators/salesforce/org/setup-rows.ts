@@ -41,6 +41,24 @@ function loginRows({ user }: SetUp): Row[] {
   ];
 }
 
+const permissionSet = makeId('0PS', 1);
+
+function assignmentRows({ user }: SetUp): Row[] {
+  return [{ Id: makeId('0Pa', 1), AssigneeId: user.id, PermissionSetId: permissionSet }];
+}
+
+function objectPermissionRows({ schema }: SetUp): Row[] {
+  return schema.objects
+    .filter(({ setup }) => !setup)
+    .map(({ name, viewAll }) => ({
+      Id: makeId('110', createHash('sha256').update(name).digest().readUInt32BE(0)),
+      ParentId: permissionSet,
+      SobjectType: name,
+      PermissionsRead: true,
+      PermissionsViewAllRecords: viewAll,
+    }));
+}
+
 function currencyRows({ description: { currencies } }: SetUp): Row[] {
   if (currencies === undefined) return [];
   const { default: standard, active, inactive = [] } = currencies;
@@ -52,11 +70,13 @@ function currencyRows({ description: { currencies } }: SetUp): Row[] {
   }));
 }
 
-/** The records of an object of the set-up: the user and its last login, the record types, the currencies. */
+/** The records of an object of the set-up: the user, its last login and its rights, the record types, the currencies. */
 export function setupRows(org: SetUp, type: ObjectType): Row[] {
   const rows: Record<string, () => Row[]> = {
     User: () => [userRow(org)],
     LoginHistory: () => loginRows(org),
+    PermissionSetAssignment: () => assignmentRows(org),
+    ObjectPermissions: () => objectPermissionRows(org),
     RecordType: () => recordTypeRows(org),
     CurrencyType: () => currencyRows(org),
   };

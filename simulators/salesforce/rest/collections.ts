@@ -1,5 +1,5 @@
 import { ApiError, jsonParserError, notFound } from '../org/api-error.ts';
-import { getRow, type WriteRequest, writeRows } from '../org/dml.ts';
+import { getRow, noAccess, type WriteRequest, writeRows } from '../org/dml.ts';
 import { type Body, isPlainObject } from '../org/interpret.ts';
 import type { Outcome } from '../org/operation.ts';
 import type { ObjectType, Row } from '../org/schema.ts';
@@ -118,7 +118,7 @@ function updateRequest(context: ApiContext, type: ObjectType, record: Body): Wri
   const { id: lower, Id: upper, ...body } = record;
   const id = lower ?? upper;
   const find = (): Row => {
-    if (typeof id === 'string') return getRow(context.org, type, id, unknownId());
+    if (typeof id === 'string') return getRow(context.org, type, id, unknownId(), noAccess());
     throw new ApiError(400, 'MISSING_ARGUMENT', 'Id not specified in an update call', []);
   };
   return { kind: 'Update', body, find };
@@ -147,7 +147,7 @@ function deleteMany(context: ApiContext, call: ApiCall): ApiAnswer {
     const ofType = type;
     const find = (): Row => {
       if (named === undefined) throw new ApiError(400, 'MALFORMED_ID', `malformed id ${id}`, []);
-      return getRow(context.org, ofType, id, unknownId());
+      return getRow(context.org, ofType, id, unknownId(), noAccess());
     };
     return { type, request: { kind: 'Delete', find } as const };
   });

@@ -1,5 +1,5 @@
 import { ApiError } from '../org/api-error.ts';
-import type { Org } from '../org/org.ts';
+import { type Org, sees } from '../org/org.ts';
 import { foldFor, isCompound, type ObjectType, type Row, type Value } from '../org/schema.ts';
 import type { Timeline } from '../org/timeline.ts';
 import { compileFilter, type Filter } from './filter.ts';
@@ -90,6 +90,7 @@ function followsTimeline(timeline: Timeline, sortings: Sorting[]): boolean {
 function walkTimeline(
   timeline: Timeline,
   filter: Filter | undefined,
+  accepts: (row: Row) => boolean,
   backwards: boolean,
   maximum: number,
 ): Row[] {
@@ -99,7 +100,7 @@ function walkTimeline(
   const found: Row[] = [];
   for (let step = 0; step < end - start && found.length < maximum; step += 1) {
     const row = timeline.rows[backwards ? end - 1 - step : start + step];
-    if (row !== undefined && (filter === undefined || filter.accepts(row))) found.push(row);
+    if (row !== undefined && accepts(row)) found.push(row);
   }
   return found;
 }
@@ -114,12 +115,13 @@ function selectRows(
 ): Row[] {
   const { rows, timeline, deleted } = org.store.table(type);
   const dead = withDeleted ? [...deleted.values()].filter((row) => row !== undefined) : [];
+  const accepts = (row: Row) => sees(org, type, row) && (filter === undefined || filter.accepts(row));
   const indexed = candidates(org, type, filter);
   if (indexed === undefined && dead.length === 0 && followsTimeline(timeline, sortings)) {
-    return walkTimeline(timeline, filter, sortings[0]?.descending === true, maximum);
+    return walkTimeline(timeline, filter, accepts, sortings[0]?.descending === true, maximum);
   }
   const all = [...(indexed ?? rows.values()), ...dead];
-  const matching = filter === undefined ? all : all.filter(filter.accepts);
+  const matching = all.filter(accepts);
   return sortings.length === 0 ? matching : matching.sort(comparator(sortings));
 }
 

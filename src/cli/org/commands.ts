@@ -205,7 +205,8 @@ async function check(
   const resources = org.resources(mappingFile);
   const objects = listOf(resources).map(({ crmObject }) => crmObject);
   const owners = (await org.checkOwners(resources)).map(ownerProblem);
-  const problems = [...problemsOf(resources, await org.describe(objects)), ...owners];
+  const unseen = (await org.objectsNotSeen(resources)).map(unseenProblem);
+  const problems = [...problemsOf(resources, await org.describe(objects)), ...owners, ...unseen];
   print(json, { ok: problems.length === 0, problems }, () =>
     problems.length === 0
       ? `The org has all that the service needs: ${objects.join(', ')}.`
@@ -221,6 +222,15 @@ function ownerProblem(problem: string): OrgProblem {
     field: null,
     problem: `does not give owners: ${problem}`,
     advice: 'Until then records belong to the integration user.',
+  };
+}
+
+function unseenProblem(object: string): OrgProblem {
+  return {
+    object,
+    field: null,
+    problem: 'hides what others own, where it is private: View All Records is missing',
+    advice: 'Give it to the integration user; the permission set of the package has it.',
   };
 }
 

@@ -22,6 +22,8 @@ export interface OrgConnection {
   describe(names: readonly string[]): Promise<Described>;
   /** Why owners of records cannot be looked up, a line each. */
   checkOwners(resources: Resources): Promise<string[]>;
+  /** See `CrmCheck.objectsNotSeen`. */
+  objectsNotSeen(resources: Resources): Promise<string[]>;
 }
 
 /**
@@ -48,6 +50,7 @@ export async function connectOrg(settings: Settings, opened: AsyncDisposableStac
     apiVersion: connected.crm.apiVersion,
     listObjects: () => crm.listObjects(token),
     checkOwners: (resources) => crm.checkOwners(resources, token),
+    objectsNotSeen: (resources) => crm.objectsNotSeen(resources, token),
     async describe(names) {
       const described: [string, DescribedObject | null][] = [];
       for (let start = 0; start < names.length; start += describedAtOnce)

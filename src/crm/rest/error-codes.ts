@@ -153,6 +153,12 @@ export const errorTable: readonly ErrorRow[] = [
   },
   {
     codes: ['DUPLICATE_VALUE'],
+    only: { where: 'the other record is `<unknown>`', holds: says(/<unknown>/) },
+    kind: 'setup',
+    advice: 'The user may not see the record that has the value: give it View All Records.',
+  },
+  {
+    codes: ['DUPLICATE_VALUE'],
     kind: 'duplicate',
     says: 'another record has the same value.',
     advice: 'A field of the object is unique in the org.',

@@ -91,6 +91,8 @@ function faultOfOrg(
       const column = error.fields.find((name) => /^\w{1,80}$/.test(name)) ?? 'a field';
       return `The CRM does not take the value that the service sets as ${column}: its operator has to allow it for the integration user, or set another in the mapping.`;
     }
+    case 'DUPLICATE_VALUE':
+      return `The CRM has this record, or another one with a value of it, and does not show it to the service: its operator has to give the integration user View All Records on ${resource.crmObject}.`;
     case 'INVALID_FIELD':
       return fields && `The CRM has no field for ${fields} that the service may see: ${remedy}`;
     case 'INSUFFICIENT_ACCESS_OR_READONLY':

@@ -99,6 +99,20 @@ export function queueQuery(developerName: string): RowsQuery {
   return { select: 'SELECT Id,DeveloperName FROM Group', where, records: 1, limit: 2, withDeleted: false };
 }
 
+/** The permission sets of a user, the one of its profile among them. */
+export function permissionSetsQuery(userId: string): RowsQuery {
+  const where = `AssigneeId = ${quoteText(userId)}`;
+  const assigned = 'SELECT PermissionSetId FROM PermissionSetAssignment';
+  return { select: assigned, where, records: 1, limit: 200, withDeleted: false };
+}
+
+/** Which of the objects the permission sets let see all records of. */
+export function viewAllQuery(objects: readonly string[], permissionSets: readonly string[]): RowsQuery {
+  const of = `SobjectType IN ${listOf(objects)} AND ParentId IN ${listOf(permissionSets)}`;
+  const where = `${of} AND PermissionsViewAllRecords = true`;
+  return { select: 'SELECT SobjectType FROM ObjectPermissions', where, records: 1, withDeleted: false };
+}
+
 function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {
   return `${fieldOf(resource, ownerField).crm.path} = ${quoteText(consumerId)}`;
 }

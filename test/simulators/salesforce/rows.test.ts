@@ -228,3 +228,49 @@ describe('lookups', () => {
     isError(await post({ Member__c: id, Member__r: { External_Id__c: 'm' } }), 400, 'INVALID_FIELD', /both/);
   });
 });
+
+describe('a record that somebody else owns, in an object that is private', () => {
+  const user = () => org.control('POST', '/records/User', { Username: 'ana', LastName: 'x', IsActive: true });
+  const share = (more: object) =>
+    org.control('PATCH', '/org', { objects: { Quote__c: { sharing: 'private', ...more } } });
+  const keyed = (more: object) => ({ ...QUOTE, External_Id__c: 'shared-key', ...more });
+
+  it('is seen with View All only', async () => {
+    await share({});
+    const [OwnerId] = (await user()).body.ids;
+    const id = await create('Quote__c', keyed({ OwnerId }));
+    const own = await create('Quote__c', QUOTE);
+    const path = `/sobjects/Quote__c/${id}`;
+    const ids = async () =>
+      (await org.query('SELECT Id FROM Quote__c ORDER BY Name')).body.records.map(
+        (row: { Id: string }) => row.Id,
+      );
+    assert.equal((await org.data('GET', path)).status, 200);
+    await share({ viewAll: false });
+    assert.deepEqual(await ids(), [own]);
+    isError(await org.data('GET', path), 404, 'NOT_FOUND');
+    for (const [method, body] of [['PATCH', { Name__c: 'b' }], ['DELETE']] as const)
+      isError(await org.data(method, path, body), 403, 'INSUFFICIENT_ACCESS_OR_READONLY');
+    const many = await org.data('DELETE', `/composite/sobjects?ids=${id}`);
+    assert.equal(many.body[0].errors[0].statusCode, 'INSUFFICIENT_ACCESS_OR_READONLY');
+    const again = await org.data('POST', '/sobjects/Quote__c', keyed({}));
+    isError(again, 400, 'DUPLICATE_VALUE', /<unknown> duplicates value on record with id: <unknown>/);
+    await share({ viewAll: true });
+    assert.deepEqual(await ids(), [id, own]);
+    assert.equal((await org.data('DELETE', path)).status, 204);
+  });
+
+  it('can be made, and rights are among the records of the set-up', async () => {
+    await share({ viewAll: false });
+    const [OwnerId] = (await user()).body.ids;
+    const id = await create('Quote__c', { ...QUOTE, OwnerId });
+    isError(await org.data('GET', `/sobjects/Quote__c/${id}`), 404, 'NOT_FOUND');
+    const all = await org.query(
+      "SELECT SobjectType FROM ObjectPermissions WHERE PermissionsViewAllRecords = true AND SobjectType IN ('Quote__c','Contact')",
+    );
+    assert.deepEqual(
+      all.body.records.map((row: { SobjectType: string }) => row.SobjectType),
+      ['Contact'],
+    );
+  });
+});

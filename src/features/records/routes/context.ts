@@ -140,7 +140,7 @@ function representTo({ resource, representFor }: ReadingContext, call: Call): Re
 export function recordAnswer(
   status: number,
   context: ReadingContext,
-  record: StoredRecord,
+  record: Pick<StoredRecord, 'values'>,
   call: Call,
   represent = representTo(context, call),
 ) {

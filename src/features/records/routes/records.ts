@@ -11,8 +11,9 @@ import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { crmProblems } from '../../../platform/base/problems.ts';
+import { creatorOf } from '../../../records/created-by.ts';
 import { readFieldValues } from '../../../records/field-values.ts';
-import type { StoredRecord } from '../../../records/records.ts';
+import type { FieldValues, StoredRecord } from '../../../records/records.ts';
 import { creationSchema, representationSchema } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
 import { changeRoute } from './change.ts';
@@ -68,11 +69,23 @@ function createRoute(context: shared.RecordsContext): Route {
       const fields = { ...values, status: 'created' };
       const mayExist = claim.continued;
       const record = await records.createAndRead(resource, externalId, fields, call, { mayExist });
-      // Another caller found it in a list and deleted it already.
-      if (!record) throw shared.recordNotFound(resource);
-      return creationAnswer(context, record, externalId, call);
+      const made = record ?? { values: writtenValues(context, externalId, fields, call) };
+      return creationAnswer(context, made, externalId, call);
     },
   });
+}
+
+/** What was written, for a record that the CRM has made and does not show: the owner that it got may hide it. */
+function writtenValues(
+  { resource, records }: shared.RecordsContext,
+  externalId: string,
+  values: FieldValues,
+  call: Call,
+): FieldValues {
+  const none = Object.fromEntries(Object.keys(resource.fields).map((name) => [name, null]));
+  const at = new Date(records.now()).toISOString();
+  const given = { ...creatorOf(resource, call), ...values, id: externalId };
+  return { ...none, ...given, created_at: at, updated_at: at };
 }
 
 /** The answer of a creation whose record exists, or was deleted since; undefined if it was never created. */
@@ -88,7 +101,7 @@ async function reconcile(
 
 function creationAnswer(
   context: shared.RecordsContext,
-  record: StoredRecord,
+  record: Pick<StoredRecord, 'values'>,
   externalId: string,
   call: Call,
 ): RouteAnswer {

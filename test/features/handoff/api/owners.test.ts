@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
+import { assertProblem } from '../../../support/problems.ts';
 import { recordFor } from '../../../support/records.ts';
 
 const key = () => ({ 'idempotency-key': randomUUID() });
@@ -191,3 +192,111 @@ describe('owners of records by a mapping', () => {
     assert.equal(await ownerOf(gateway, 'ana@example.com'), queue);
   });
 });
+
+for (const [state, copy] of [
+  ['without a copy', {}],
+  ['with a copy', { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '1' }],
+] as const)
+  describe(`owners of records in a private org without View All, ${state}`, () => {
+    let gateway: TestGateway;
+    let owner: unknown;
+    const share = (viewAll: boolean) => shareRecords(gateway, { sharing: 'private', viewAll });
+    before(async () => {
+      gateway = await startGateway({ CRM_OWNER_MATCH: 'Email', ...copy });
+      await share(false);
+      [owner] = await gateway.org.insert('User', [
+        { Username: 'ana', LastName: 'x', Email: 'ana@example.com', IsActive: true },
+      ]);
+    });
+    after(() => gateway.stop());
+    const asAna = () => ({ ...key(), 'x-actor': 'ana@example.com' });
+    /** What the POST made, once it is made a second time under the same key. */
+    const made = async (path: string, body: object) => {
+      const headers = asAna();
+      const response = await gateway.request(path, { body, headers });
+      const text = await response.text();
+      assert.equal(response.status, 201, text);
+      const again = await gateway.request(path, { body, headers });
+      assert.equal(await again.text(), text);
+      return { response, answer: JSON.parse(text) as Record<string, unknown> };
+    };
+    const ownersOf = async (object: string, id: unknown) =>
+      (await gateway.org.records(object, { External_Id__c: id as string })).map((row) => row['OwnerId']);
+
+    test('a hand-off is confirmed', async () => {
+      const { answer } = await made('/api/v1/handoff', offerFor(gateway.org.memberId));
+      const [row] = await gateway.org.records('Quote__c', {
+        External_Id__c: answer['external_id'] as string,
+      });
+      assert.deepEqual([row?.['Id'], row?.['OwnerId']], [answer['id'], owner]);
+      assert.equal(answer['status'], 'created');
+    });
+
+    test('an item with a reference is confirmed', async () => {
+      const offer = { ...offerFor(gateway.org.memberId), reference: randomUUID() };
+      const { answer } = await made('/api/v1/handoff', offer);
+      assert.deepEqual(await ownersOf('Quote__c', answer['external_id']), [owner]);
+    });
+
+    test('a trip is confirmed', async () => {
+      const { trip_id, member_id, type, result } = offerFor(gateway.org.memberId) as unknown as Record<
+        string,
+        unknown
+      >;
+      const items = [
+        { type, result },
+        { type: 'booking', result, reference: randomUUID() },
+      ];
+      const { answer } = await made('/api/v1/handoffs', { trip_id, member_id, items });
+      const [first, second] = answer['items'] as Record<string, unknown>[];
+      assert.deepEqual(await ownersOf('Quote__c', first?.['external_id']), [owner]);
+      assert.deepEqual(await ownersOf('Booking__c', second?.['external_id']), [owner]);
+    });
+
+    test('a new record is answered as it was written, and all is there once View All is given', async () => {
+      const trip_id = randomUUID();
+      const lost = { body: offerFor(gateway.org.memberId, { trip_id }), headers: asAna() };
+      const { remove } = await gateway.org.arm({
+        match: { operation: 'create' },
+        effect: { kind: 'loseAnswer' },
+        times: 1,
+      });
+      for (const _ of ['lost', 'sent again']) {
+        const response = await gateway.request('/api/v1/handoff', lost);
+        const problem = await assertProblem(response, 502, 'crm_error');
+        assert.match(problem.detail, /View All Records on Quote__c/);
+      }
+      await remove();
+      const body = recordFor(gateway.org.memberId);
+      const { response, answer } = await made('/v1/quotes', body);
+      const { id, created_at, updated_at, created_by } = answer;
+      assert.deepEqual({ ...answer, ...body, status: 'created' }, answer);
+      assert.ok(Date.parse(String(created_at)) > 0 && created_at === updated_at);
+      assert.equal((created_by as { actor: string }).actor, 'ana@example.com');
+      assert.equal(response.headers.get('location'), `/v1/quotes/${String(id)}`);
+      assert.deepEqual(await ownersOf('Quote__c', id), [owner]);
+      const path = `/v1/quotes/${String(id)}`;
+      assert.equal((await gateway.request(path)).status, 404);
+      await share(true);
+      const read = await gateway.request(path);
+      assert.equal(read.status, 200);
+      assert.deepEqual({ ...((await read.json()) as object), created_at, updated_at }, answer);
+      const confirmed = await gateway.request('/api/v1/handoff', lost);
+      assert.equal(confirmed.status, 201);
+      const rows = await gateway.org.records('Quote__c', { Trip_Id__c: trip_id });
+      assert.deepEqual(
+        rows.map((row) => row['Id']),
+        [((await confirmed.json()) as { id: string }).id],
+      );
+    });
+  });
+
+/** Gives quotes and bookings of the org this sharing; users that were added are gone then. */
+async function shareRecords({ org }: TestGateway, sharing: object): Promise<void> {
+  const response = await fetch(`${org.url}/simulator/org`, {
+    method: 'PATCH',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ objects: { Quote__c: sharing, Booking__c: sharing } }),
+  });
+  assert.equal(response.status, 200);
+}
