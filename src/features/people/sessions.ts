@@ -87,7 +87,7 @@ export class PeopleSessions {
     const catchingUp = this.#directory.catchUp();
     if (catchingUp !== undefined) return catchingUp.then(() => this.#find(session));
     if (found === undefined) return { result: 'unknown_key', consumerId: null, advice: signInAgain };
-    const { consumer_id: consumerId, claims, chosen_at } = found;
+    const { consumer_id: consumerId, chosen_at } = found;
     const consumer = this.#directory.consumer(consumerId);
     const refused = (result: 'revoked' | 'disabled' | 'expired') => ({
       result,
@@ -95,11 +95,11 @@ export class PeopleSessions {
       advice: signInAgain,
     });
     if (consumer === undefined) return refused('revoked');
-    if (mayActAs(claims, consumer) && isActive(consumer, wallMs())) return { ...found, consumer };
+    const ended = endOf(found, consumer);
+    if (ended === undefined) return { ...found, consumer };
     // For good, where that is newer than the session: a replica that is behind says nothing of it.
     if (Date.parse(consumer.updatedAt) > chosen_at.getTime()) await this.end(session);
-    if (!mayActAs(claims, consumer)) return refused('revoked');
-    return refused(consumer.enabled === false ? 'disabled' : 'expired');
+    return refused(ended);
   }
 
   #admits(consumer: Consumer, address: string): boolean {
@@ -109,6 +109,18 @@ export class PeopleSessions {
     this.#addresses.set(consumer, admits);
     return admits(address);
   }
+}
+
+/** Why the person acts as the consumer no longer. One that was disabled since and is back has ended its sessions. */
+function endOf(
+  { claims, chosen_at }: Session,
+  consumer: Consumer,
+): 'revoked' | 'disabled' | 'expired' | undefined {
+  if (!mayActAs(claims, consumer)) return 'revoked';
+  const { enabled, enabledAt } = consumer;
+  const isBack = enabledAt !== undefined && Date.parse(enabledAt) > chosen_at.getTime();
+  if (enabled === false || isBack) return 'disabled';
+  return isActive(consumer, wallMs()) ? undefined : 'expired';
 }
 
 function hashOf(session: string): string {

@@ -99,7 +99,9 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       const apply = (consumer: Consumer) => {
         const checked = checkChange(typeof change === 'function' ? change(consumer) : change, fieldNames);
         requireNoTestShare(modeOf(id), checked.crmShare);
-        return { ...consumer, ...checked, updatedAt: new Date(clock()).toISOString() };
+        const updatedAt = new Date(clock()).toISOString();
+        const isBack = consumer.enabled === false && checked.enabled === true;
+        return { ...consumer, ...checked, ...(isBack && { enabledAt: updatedAt }), updatedAt };
       };
       return update(id, apply, authority);
     },

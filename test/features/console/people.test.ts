@@ -90,6 +90,21 @@ describe('people at the console', {
     await opened.close();
   });
 
+  test('with people.only there is no form for keys, which count at the API as before', async () => {
+    const strict = await startGateway({
+      ...env,
+      SECRETS_DIR: `${gateway.dataDir}/secrets`,
+      PEOPLE_ONLY: 'true',
+    });
+    const opened = await browser.open(`${strict.url}/console/`);
+    await opened.page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
+    assert.equal(await opened.page.getByText('Use an API key').count(), 0);
+    assert.equal(await opened.page.getByLabel('API key').count(), 0);
+    assert.equal((await strict.request('/v1/quotes', { as: desk })).status, 200);
+    await opened.close();
+    await strict.stop();
+  });
+
   test('administrators say in the form who may act as a consumer', async () => {
     const opened = await browser.open(`${gateway.url}/console/`);
     const { page } = opened;

@@ -437,6 +437,40 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     }
   });
 
+  test('it ends when its consumer is disabled, though nobody asks until it is enabled again', async () => {
+    const brief = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+    await givePeople(brief.id, 'groups=brief');
+    const person = { ...marta, groups: ['brief'] };
+    const browser = await signIn(person);
+    assert.equal(await statusOf(browser, '/v1/quotes'), 200);
+    for (const enabled of [false, true]) {
+      const path = `/v1/admin/consumers/${brief.id}`;
+      const changed = await gateway.request(path, { method: 'PATCH', as: gateway.admin, body: { enabled } });
+      assert.equal(changed.status, 200);
+      assert.ok(!(await changed.text()).includes('enabledAt'));
+    }
+    await untilStatus(401, browser, '/v1/quotes');
+    assert.equal(await statusOf(browser, '/console/session'), 401);
+    assert.equal(await statusOf(await signIn(person), '/v1/quotes'), 200);
+  });
+
+  test('it ends after people.sessionHours, however much it is used', async () => {
+    const hours = 0.0015;
+    const short = await startGateway({ ...env, PEOPLE_SESSION_HOURS: String(hours) });
+    try {
+      company.serve(short.url);
+      const began = performance.now();
+      const browser = await signIn(marta, short);
+      const first = await statusOf(browser, '/v1/quotes', short);
+      assert.ok(first === 200 || performance.now() - began > hours * 3_600_000, String(first));
+      await eventually(async () => assert.equal(await statusOf(browser, '/v1/quotes', short), 401));
+      assert.equal(await statusOf(browser, '/console/session', short), 401);
+    } finally {
+      await short.stop();
+      company.serve(gateway.url);
+    }
+  });
+
   test('only who may grant all that a consumer has says who acts as it', async () => {
     const boss = await gateway.newConsumer(
       { resource: 'consumers', actions: ['read', 'write'] },
