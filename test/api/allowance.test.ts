@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';
@@ -81,6 +82,26 @@ describe('allowance', { skip: !postgres && 'no postgres' }, () => {
       // The other one learns it with what it counts next.
       assert.equal((await gateway.request('/v1/consumer', { as: reader })).status, 200);
       await assertProblem(await ask(reader), 429, 'allowance_exhausted');
+    } finally {
+      await second.stop();
+    }
+  });
+
+  test('a change of it holds on the other replica, too', async () => {
+    const reader = await newReader();
+    const second = await startGateway(env);
+    const until = (status: number) =>
+      eventually(async () => assert.equal((await ask(reader, second)).status, status));
+    try {
+      assert.equal(await shown(reader, second), null);
+      assert.equal((await give(reader.id, { requests: 1, per: 'month' })).status, 200);
+      await until(429);
+      assert.equal((await give(reader.id, { requests: 1_000_000, per: 'month' })).status, 200);
+      await until(200);
+      const { requests, per } = (await shown(reader, second)) ?? {};
+      assert.deepEqual([requests, per], [1_000_000, 'month']);
+      assert.equal((await give(reader.id, null)).status, 200);
+      await eventually(async () => assert.equal(await shown(reader, second), null));
     } finally {
       await second.stop();
     }

@@ -34,8 +34,8 @@ describe('mutual TLS', () => {
     return startGateway({ TLS_CERT_FILE: server.certFile, TLS_KEY_FILE: server.keyFile, ...env });
   }
 
-  function startChecking(auth: 'optional' | 'required'): Promise<TestGateway> {
-    return start({ TLS_CLIENT_CA_FILE: authority.certFile, TLS_CLIENT_AUTH: auth });
+  function startChecking(auth: 'optional' | 'required', env: NodeJS.ProcessEnv = {}): Promise<TestGateway> {
+    return start({ TLS_CLIENT_CA_FILE: authority.certFile, TLS_CLIENT_AUTH: auth, ...env });
   }
 
   function connect(gateway: TestGateway, own?: Certificate, options = {}): SecureClient {
@@ -234,6 +234,38 @@ describe('mutual TLS', () => {
         assert.equal(answer.status, 400, name);
         assert.equal(JSON.parse(answer.body).errors[0].pointer, '#/certificateNames/1');
       }
+    });
+
+    test('a change of names holds on the other replica, too', async () => {
+      const named = await certificates.issue('elsewhere-too', authority, 'DNS:orders.partner.example');
+      const second = await startChecking('optional', { SECRETS_DIR: `${gateway.dataDir}/secrets` });
+      const until = (status: number, own?: Certificate) =>
+        eventually(async () => assert.equal(await statusOf(second, gateway.console, own), status));
+      try {
+        await until(200);
+        await administer(gateway, 'PATCH', { certificateNames: ['orders.partner.example'] });
+        await until(401);
+        await until(200, named);
+        await administer(gateway, 'PATCH', { certificateNames: ['other.example'] });
+        await until(401, named);
+        await administer(gateway, 'PATCH', { certificateNames: [] });
+        await until(200);
+      } finally {
+        await second.stop();
+      }
+    });
+
+    test('a consumer has at most 20 names', async () => {
+      const names = Array.from({ length: 21 }, (_, index) => `${index}.partner.example`);
+      const change = async (certificateNames: string[]) => {
+        const path = `/v1/admin/consumers/${gateway.console.id}`;
+        const options = { method: 'PATCH', as: gateway.admin, body: { certificateNames } };
+        return connect(gateway, other).ask(path, options);
+      };
+      const { status, body } = await change(names);
+      assert.equal(status, 400, body);
+      assert.equal(JSON.parse(body).errors[0].pointer, '#/certificateNames');
+      assert.equal((await change(names.slice(1))).status, 200);
     });
 
     for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
