@@ -7,7 +7,7 @@ const namespace = 'http://soap.sforce.com/2006/04/metadata';
 export interface FieldMetadata {
   fullName: string;
   label: string;
-  type: 'Text' | 'LongTextArea' | 'Picklist' | 'Lookup' | 'Email' | 'Phone';
+  type: 'Text' | 'LongTextArea' | 'Checkbox' | 'Picklist' | 'Lookup' | 'Email' | 'Phone';
   length?: number;
   unique?: boolean;
   externalId?: boolean;
@@ -34,9 +34,11 @@ export function customField(field: FieldMetadata): string {
   const { fullName, label, type, length, unique, externalId, referenceTo, relationshipName, values } = field;
   const isLookup = referenceTo !== undefined;
   const isLong = type === 'LongTextArea';
+  const isCheckbox = type === 'Checkbox';
   return document('CustomField', [
     ['fullName', fullName],
     ...given('caseSensitive', unique || undefined),
+    ...given('defaultValue', isCheckbox ? false : undefined),
     ...given('deleteConstraint', isLookup ? 'SetNull' : undefined),
     ...given('externalId', externalId),
     ['label', label],
@@ -44,7 +46,7 @@ export function customField(field: FieldMetadata): string {
     ...given('referenceTo', referenceTo),
     ...given('relationshipLabel', relationshipName),
     ...given('relationshipName', relationshipName),
-    ...given('required', isLong ? undefined : false),
+    ...given('required', isLong || isCheckbox ? undefined : false),
     ['type', type],
     ...given('unique', unique),
     ...given('valueSet', values && valueSet(values)),

@@ -140,11 +140,16 @@ function fieldMetadata(
   if (name === 'id') return { type: 'Text', length: 36, externalId: true, unique: true };
   if (field.crm.lookupColumn !== undefined)
     return { type: 'Lookup', referenceTo: memberObject, relationshipName: capital(collection) };
+  if (field.kind === 'boolean') return { type: 'Checkbox' };
   if (field.columns !== undefined) return { type: 'LongTextArea', length: 131_072 };
   if (name === 'status')
     return { type: 'Picklist', values: ['created', 'pending', 'confirmed', 'cancelled'] };
   if (name === 'email') return { type: 'Email' };
   if (name === 'phone') return { type: 'Phone' };
+  return textMetadata(field);
+}
+
+function textMetadata(field: Field): Omit<FieldMetadata, 'fullName' | 'label'> {
   if (field.kind === 'uuid') return { type: 'Text', length: 36, externalId: true, unique: false };
   const { maxLength = 255 } = field.schema as { maxLength?: number };
   return { type: 'Text', length: maxLength, ...(field.indexed && { externalId: true }), unique: false };
