@@ -43,6 +43,8 @@ export interface Item {
   contents: Content[];
   /** Contents of which its record will have one, if the hand-off that waits ends well. */
   waiting: Content[] | undefined;
+  /** Contents of hand-offs that waited, and were replaced while they did. */
+  earlier?: Content[];
   /** Somebody was told that it has a record. */
   isMade: boolean;
   /** Its record was deleted in the org since. */

@@ -73,8 +73,10 @@ export class Trips {
       this.#violate(`${title} is ${id} now, and was ${item.id}`);
     item.id = id ?? item.id;
     const isNew = isAlone && item.waiting === undefined;
-    if (waits.has(status)) item.waiting = [...contentsBefore(asked), asked.content];
-    else this.#made(write, asked, { title, status, isNew });
+    if (waits.has(status)) {
+      item.earlier = [...(item.earlier ?? []), ...(item.waiting ?? [])];
+      item.waiting = [...contentsBefore(asked), asked.content];
+    } else this.#made(write, asked, { title, status, isNew });
   }
 
   /** The item has a record now. `isNew`: what the answer says of that is certain. */
@@ -123,7 +125,9 @@ export class Trips {
     if (live.length > 1) return this.#violate(`${title} has ${live.length} records: ${idsOf(live)}`);
     if (item.reference === undefined && live.length + binned.length > 1)
       return this.#violate(`${title} was made twice: ${idsOf([...live, ...binned])}`);
-    if (!item.isDoubtful) this.#checkContent(title, live[0], contentsAtLast(item, views));
+    const contents = contentsAtLast(item, views);
+    if (item.isDoubtful || (contents === undefined && isOfEarlier(item, live[0]))) return;
+    this.#checkContent(title, live[0], contents);
   }
 
   /** `contents`: one of which the record should have; undefined where there should be none. */
@@ -135,7 +139,7 @@ export class Trips {
     if (contents === undefined)
       return this.#violate(`${title} ended without a record, but ${idsOf([row])} is live`);
     const has = contentOf(row);
-    if (!contents.some((one) => one.name === has.name && one.night === has.night))
+    if (!hasOne(contents, has))
       this.#violate(`${title} is ${JSON.stringify(has)}, not ${JSON.stringify(contents)}`);
   }
 
@@ -174,6 +178,15 @@ function contentsAtLast(item: Item, views: Ending['views']): Content[] | undefin
     item.waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
   if (isDelivered) return item.waiting;
   return isThere(item) ? item.contents : undefined;
+}
+
+/** An update that came to nothing takes nothing away that was acknowledged before it. */
+function isOfEarlier({ earlier = [] }: Item, row: Row | undefined): boolean {
+  return row !== undefined && hasOne(earlier, contentOf(row));
+}
+
+function hasOne(contents: readonly Content[], { name, night }: Content): boolean {
+  return contents.some((one) => one.name === name && one.night === night);
 }
 
 function statusIn(view: Answer | undefined): string | undefined {

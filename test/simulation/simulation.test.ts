@@ -18,8 +18,8 @@ async function failuresOf(args: string[]): Promise<string[]> {
 }
 
 describe('the simulation', () => {
-  test('finds nothing in a hundred short seeds', async () => {
-    assert.deepEqual(await failuresOf(['--seeds', '100', '--steps', '30', '--once']), []);
+  test('finds nothing in forty short seeds', async () => {
+    assert.deepEqual(await failuresOf(['--seeds', '40', '--steps', '30', '--once']), []);
   });
 
   test('does the same twice', async () => {

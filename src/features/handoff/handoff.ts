@@ -181,7 +181,7 @@ export function meetingOf(
   attempt: Tries,
   record: StoredRecord & Found,
 ): Meeting {
-  const isOwn = isOfItsTries(record, attempt);
+  const isOwn = isOfItsTries(record, attempt) && isAsItsTries(resource, request, attempt, record);
   if (isOwn && (attempt.isReplaced || isCertain(request, attempt, record)))
     return { status: 'created', values: ownValues(resource, request, attempt, record) };
   const update = updateOf(resource, request, { record, needsApproval: attempt.needsApproval });
@@ -197,6 +197,19 @@ type Tries = Omit<Attempt, 'externalId'>;
 
 function isOfItsTries(record: StoredRecord & Found, tries: Tries): boolean {
   return (tries.isReplaced || record.found === 'after loss') && isOfTries(record, tries);
+}
+
+/** Whether nothing speaks against it: another request may have made the record just before, with other content. */
+function isAsItsTries(
+  resource: Resource,
+  request: HandoffRequest,
+  { hadRecord, isReplaced }: Tries,
+  { isDeleted, values }: StoredRecord,
+): boolean {
+  const isKnown = hadRecord === false || isReplaced === true || isDeleted === true;
+  if (isKnown || request.onRepeat === 'update') return true;
+  const own = () => valuesOf(resource, request);
+  return !isValid(own) || hasValues(resource, values, own());
 }
 
 /** Whether the record needs no look at its content: it is this hand-off's, or it makes no difference. */

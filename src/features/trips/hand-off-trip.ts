@@ -51,6 +51,15 @@ export interface TripRequest {
   call: Call;
 }
 
+/** All or none can't be promised of what is written later. */
+export function notAtomic(): Problem {
+  const message =
+    'must be false or left out here: what is delivered later, or waits for approval, is delivered each for itself';
+  return new Problem('invalid_request', `The body's atomic ${message}.`, {
+    errors: [{ pointer: '#/atomic', message }],
+  });
+}
+
 /** Looks and writes once more where another request makes the same items meanwhile, so many times. */
 const mostRounds = 3;
 
@@ -134,6 +143,7 @@ async function writeOpen(
   };
   let isLooked = open.some(isLookedUpFirst);
   let known: Known = isLooked ? await look('there') : new Map();
+  requireNoApproval(open, known);
   for (let round = 1; ; round++) {
     const plan = await ofEach(open, (item) => planOf(parts, item, known.get(item)), placedAt);
     const writes = plan.flatMap(({ write }) => write ?? []);
@@ -151,6 +161,11 @@ async function writeOpen(
       known = more;
     }
   }
+}
+
+/** Nothing is made of what needs approval by now; what was made before is the answer. */
+function requireNoApproval(open: readonly OpenItem[], known: Known): void {
+  if (open.some((item) => item.needsApproval && !known.has(item))) throw notAtomic();
 }
 
 /** Calls may have made its record, or it has ended and is only to be returned. */

@@ -54,7 +54,9 @@ export class IndexEntry implements Accepted {
       expiryOf(credential),
       validUntil === null ? Number.POSITIVE_INFINITY : Date.parse(validUntil),
     );
-    this.#expiresAt = expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
+    // Over since the consumer was changed: the clock of a replica may be behind that of the one that changed it.
+    const isOver = expiresAt <= Date.parse(consumer.updatedAt);
+    this.#expiresAt = isOver ? 0 : expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
   }
 
   /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Consumer, StoredCredential } from '../../../src/identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../src/identity/consumers/consumer-view.ts';
+import { IndexEntry } from '../../../src/identity/consumers/directory-index.ts';
 import { rotateCredentials } from '../../../src/identity/consumers/rotation.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 
@@ -38,6 +39,18 @@ const expiries = ({ credentials }: Consumer) =>
   Object.fromEntries(credentials.map(({ apiKey, expiresAt }) => [apiKey, expiresAt]));
 
 describe('rotation of a record', () => {
+  it('ends the old pair at once also where the clock of a replica is behind', () => {
+    const rotated = rotateCredentials(consumer(pair('a')), pair('new'), now, 0);
+    const [replacement, old] = rotated.credentials.map((one) => new IndexEntry(rotated, one));
+    assert.equal(old?.isExpired(now - hour), true);
+    assert.equal(replacement?.isExpired(now + hour), false);
+    const graced = rotateCredentials(consumer(pair('a')), pair('new'), now, 1);
+    assert.equal(
+      new IndexEntry(graced, graced.credentials[1] as StoredCredential).isExpired(now - hour),
+      false,
+    );
+  });
+
   it('rotates every active pair, to the millisecond, and adds the new one', () => {
     const rotated = rotateCredentials(consumer(pair('a'), pair('b')), pair('new'), now, 1.5);
     const at = '2027-03-01T09:30:00.000Z';

@@ -9,8 +9,9 @@ import { type HandoffType, targets } from '../../handoff/handoff.ts';
 import { withAllowedValues } from '../../handoff/routes/body.ts';
 import { handoffBody, mustBeApproved } from '../../handoff/routes/handoff.ts';
 import { type CheckedOffer, type CheckParts, checkOffers } from '../check.ts';
+import { notAtomic } from '../hand-off-trip.ts';
 import { placed } from '../refusals.ts';
-import { isTypeOfHandoff, mostItems, notAtomic, tripBody, twiceIn, usedBy } from './hand-off-trip.ts';
+import { isTypeOfHandoff, mostItems, tripBody, twiceIn, usedBy } from './hand-off-trip.ts';
 import { checkAnswer } from './schemas.ts';
 
 const description =

@@ -20,6 +20,7 @@ import {
   handOffTogether,
   type ItemAnswer,
   idInTrip,
+  notAtomic,
   refusalOfItem,
   type TripItem,
 } from '../hand-off-trip.ts';
@@ -131,17 +132,25 @@ export function handOffTripRoute(parts: HandoffParts): Route {
       const preferences = readPreferences(headers.prefer);
       const items = itemsOf(parts, prepared, consumer, claim?.externalId ?? randomUUID());
       const isDeferred = preferences.respondAsync || items.some((item) => isStoredFirst(item, call));
-      if (isDeferred && body.atomic === true) throw notAtomic();
+      const isTogether = goesTogether(body, isDeferred, claim);
       const request = { claim, call };
       const each = { ...request, mayBeAccepted: isDeferred, waitSeconds: preferences.waitSeconds };
-      const outcomes = await (isDeferred || body.atomic === false
-        ? handOffEach(parts, items, each)
-        : handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined }));
+      const outcomes = await (isTogether
+        ? handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined })
+        : handOffEach(parts, items, each));
       const tripId = body.trip_id.toLowerCase();
       requireAnswer(outcomes, claim);
       return tripAnswer({ items, outcomes, tripId, call, respondAsync: preferences.respondAsync });
     },
   });
+}
+
+/** Whether all items go in one call. Throws `invalid_request` where that is asked for and can't be. */
+function goesTogether({ atomic }: TripBody, isDeferred: boolean, claim: Claim | undefined): boolean {
+  if (!isDeferred) return atomic !== false;
+  // A continued request looks first: its records may be there.
+  if (atomic === true && claim?.continued !== true) throw notAtomic();
+  return atomic === true;
 }
 
 interface Request {
@@ -265,14 +274,6 @@ function placedBy<T>(index: number, work: () => T): T {
   } catch (error) {
     throw placed(error, index);
   }
-}
-
-export function notAtomic(): Problem {
-  const message =
-    'must be false or left out here: what is delivered later, or waits for approval, is delivered each for itself';
-  return new Problem('invalid_request', `The body's atomic ${message}.`, {
-    errors: [{ pointer: '#/atomic', message }],
-  });
 }
 
 /** The permission to write for each type of the items. Throws `invalid_request` for a body without them. */
