@@ -86,12 +86,16 @@ for (const isSecure of [false, true]) {
       client.socket.destroy();
     });
 
-    test('is logged with 408 where it had a head', () => {
+    test('is logged with 408, with its endpoint where it had a head', () => {
       const statuses = server.logLines.map(({ facts }) => facts['status']).filter(Boolean);
       assert.deepEqual(statuses, [408, 408, 404]);
+      const early = shortLimits.logLines.filter(({ facts }) => facts['status']);
       assert.deepEqual(
-        shortLimits.logLines.filter(({ facts }) => facts['status']),
-        [],
+        early.map(({ facts: { endpoint, status } }) => [endpoint, status]),
+        [
+          ['none', 408],
+          ['none', 408],
+        ],
       );
       assert.ok(![...server.logLines, ...shortLimits.logLines].some(({ level }) => level === 'error'));
     });

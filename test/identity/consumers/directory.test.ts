@@ -82,7 +82,7 @@ describe('directory of consumers', () => {
     await fixture.consumers.store.save({ ...shop.consumer, enabled: false }, shop.version);
     const permissions: Permission[] = [{ resource: 'quotes', actions: ['read', 'write'] }];
     await fixture.consumers.store.save({ ...other.consumer, permissions }, other.version);
-    standStill(900);
+    standStill(300);
     assert.equal(await resultOf(fixture, shop), 'accepted');
     standStill(1100);
     const answers = await Promise.all([shop, other, shop].map((pair) => resultOf(fixture, pair)));
