@@ -25,8 +25,8 @@ describe('the codes of errors', () => {
     };
     assert.deepEqual(components.schemas.Problem.properties.code['x-extensible-enum'], codes);
     const page = readFileSync(join(docs, 'errors.md'), 'utf8');
-    const [, table = ''] = page.split('| code | status |');
-    const rows = [...table.matchAll(/^\| `([a-z_]+)` \| (\d{3}) \|/gm)].map(([, code, status]) => [
+    const [, table = ''] = page.split('| status | code |');
+    const rows = [...table.matchAll(/^\| (\d{3}) \| `([a-z_]+)` \|/gm)].map(([, status, code]) => [
       code,
       Number(status),
     ]);

@@ -79,6 +79,8 @@ describe('every route', () => {
         'POST /console/session',
         'POST /console/sign-out',
         'GET /llms.txt',
+        'GET /v1/guides',
+        'GET /v1/guides/:page',
         'GET /client.tgz',
         'GET /.well-known/api-catalog',
         'GET /v1/healthz',

@@ -48,7 +48,7 @@ describe('from the CRM', () => {
       consumer_id: 'con_1',
       consumer_name: null,
       actor: null,
-      verified: 'false',
+      verified: null,
       created_at: '2012-07-12T17:49:01.000Z',
       updated_at: '2012-07-12T17:49:02.000Z',
     });

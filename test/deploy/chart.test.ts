@@ -140,7 +140,7 @@ test('every variable in what is deployed is a setting', () => {
   };
   const known = new Set<string | undefined>([
     ...Object.values(settingsTable).map(({ env }) => env),
-    ...['NODE_ENV', 'NODE_OPTIONS'],
+    ...['NODE_ENV', 'NODE_OPTIONS', 'COMPOSE_FIXED_SETTINGS'],
   ]);
   for (const [where, names] of Object.entries(found)) {
     assert.ok(names.length > 0, where);
