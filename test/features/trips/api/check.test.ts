@@ -5,7 +5,6 @@ import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor, tripFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
-import { copyEnv, untilCopied } from '../../read-copy/support.ts';
 
 interface Checked {
   ok: boolean;
@@ -281,9 +280,8 @@ describe('a check before a hand-off', () => {
 
 describe('a check where there is a copy of the records', () => {
   test('warns of duplicates, and knows the record of the item', async (t) => {
-    const gateway = await startGateway(copyEnv);
+    const gateway = await startGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
     t.after(() => gateway.stop());
-    await untilCopied(gateway.request, '/v1/quotes?limit=1');
     const body = offerFor(gateway.org.memberId);
     const item = { ...body, reference: 'A' };
     for (const sent of [body, item])
