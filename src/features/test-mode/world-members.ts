@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { uuidOfHash } from '../../platform/base/uuid.ts';
 import type { FieldValues } from '../../records/records.ts';
 import { testFaultOf } from '../../records/test-members.ts';
 
@@ -19,9 +20,7 @@ const lastNames =
 
 /** The External ID at a position, the same as in the simulated org. */
 function memberId(position: number): string {
-  const hex = hash('sha256', `simulated member ${position}`, 'hex');
-  const variant = '89ab'.charAt(Number.parseInt(hex.charAt(16), 16) % 4);
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
+  return uuidOfHash(hash('sha256', `simulated member ${position}`, 'buffer'));
 }
 
 function memberAt(position: number, id = memberId(position)): FieldValues {

@@ -3,6 +3,7 @@ import { type Claim, recordInUse } from '../../api/idempotency/ledger.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { uuidOfHash } from '../../platform/base/uuid.ts';
 import {
   type Found,
   isFromBefore,
@@ -63,17 +64,9 @@ export function notAtomic(): Problem {
 /** Looks and writes once more where another request makes the same items meanwhile, so many times. */
 const mostRounds = 3;
 
-/** The External ID of an item without a reference: the same for each repeat of a request. UUID of version 8 (RFC 9562 section 5.8). */
+/** The External ID of an item without a reference: the same for each repeat of a request. */
 export function idInTrip(root: string, position: number): string {
-  const hex = hash('sha256', `${root} ${position}`);
-  const variant = ((Number.parseInt(hex[16] as string, 16) & 3) | 8).toString(16);
-  return [
-    hex.slice(0, 8),
-    hex.slice(8, 12),
-    `8${hex.slice(13, 16)}`,
-    `${variant}${hex.slice(17, 20)}`,
-    hex.slice(20, 32),
-  ].join('-');
+  return uuidOfHash(hash('sha256', `${root} ${position}`, 'buffer'));
 }
 
 /**
