@@ -209,30 +209,25 @@ function isFinal(problem: Problem | undefined): boolean {
   return problem !== undefined && [400, 404, 412, 413, 415, 422].includes(problem.status);
 }
 
-/** With the details of each as they were loaded, digit for digit. */
 export function tripBodyOf(
   results: readonly Result[],
   type: RecordType,
   tripId: string,
   memberId: string,
 ): string {
-  const items = results.map(({ name, source, details, validUntil }) => {
-    const head = JSON.stringify({ type, valid_until: validUntil, result: { name, source } });
-    return `${head.slice(0, -2)},"details":${details}}}`;
-  });
+  const items = results.map((result) => offerOf({ type }, result));
   const head = JSON.stringify({ trip_id: tripId, member_id: memberId });
   return `${head.slice(0, -1)},"items":[${items.join()}]}`;
 }
 
-function bodyOf(
-  { name, source, details, validUntil }: Result,
-  type: RecordType,
-  tripId: string,
-  memberId: string,
-): string {
-  const offer = { type, trip_id: tripId, member_id: memberId, valid_until: validUntil };
-  const head = JSON.stringify({ ...offer, result: { name, source } });
-  return `${head.slice(0, -2)},"details":${details}}}`;
+function bodyOf(result: Result, type: RecordType, tripId: string, memberId: string): string {
+  return offerOf({ type, trip_id: tripId, member_id: memberId }, result);
+}
+
+/** With the details as they were loaded, digit for digit. */
+function offerOf(head: object, { name, source, details, validUntil }: Result): string {
+  const text = JSON.stringify({ ...head, valid_until: validUntil, result: { name, source } });
+  return `${text.slice(0, -2)},"details":${details}}}`;
 }
 
 function stored(): Pick[] {
