@@ -2,7 +2,7 @@ import type { Reservation } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
-import { useMembers } from '../shared/members.ts';
+import { useMember } from '../shared/members.ts';
 import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
@@ -47,7 +47,7 @@ export function ReservationPage({ id }: { id: string }): VNode {
 function Overview({ reservation }: { reservation: Reservation }): VNode {
   const { id, member_id, trip_id, booking, dining, created_by, created_at, updated_at } = reservation;
   const { can } = useSession();
-  const member = useMembers([member_id]).get(member_id);
+  const member = useMember(member_id);
   return (
     <section class="panel" aria-label="Overview">
       <dl class="fields">

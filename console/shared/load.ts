@@ -13,6 +13,26 @@ export interface Loaded<T> {
   reload(): Promise<void>;
 }
 
+/** A list may be of any number of things: no more are read at once. */
+const mostReads = 20;
+
+/** Reads what a page lacks, by name, and changes the page once for all of it. What is still missing then is read next. */
+export function useReads(missing: ReadonlyMap<string, () => Promise<void>>): void {
+  const [, setReads] = useState(0);
+  const next = [...missing].slice(0, mostReads);
+  useEffect(() => {
+    let isGone = false;
+    const readAll = async () => {
+      await Promise.all(next.map(([, readOne]) => readOne()));
+      if (!isGone) setReads((count) => count + 1);
+    };
+    if (next.length > 0) void readAll();
+    return () => {
+      isGone = true;
+    };
+  }, [next.map(([name]) => name).join()]);
+}
+
 /** What was loaded at an earlier visit. */
 type Known<T> = Pick<Loaded<T>, 'data' | 'loadedAt'>;
 

@@ -1,5 +1,5 @@
 import type { Member } from '@handoff-gateway/client';
-import { useEffect, useState } from 'preact/hooks';
+import { useReads } from './load.ts';
 import { recall } from './memory.ts';
 import { read, type Session, useSession } from './session.ts';
 import { isUuid } from './uuid.ts';
@@ -26,31 +26,13 @@ export function remember(session: Session, members: readonly Member[]): void {
   for (const member of members) all.set(member.id, member);
 }
 
-/** A list may be of any number of members: of more than these the ids are shown. */
-const mostReads = 20;
-
-/** The members with these ids, as far as they are known or can be read with few requests. A member that cannot be read is left out. */
-export function useMembers(ids: readonly (string | null | undefined)[]): ReadonlyMap<string, Member> {
+/** The member, once it is known; undefined too where it can't be read. */
+export function useMember(id: string | null | undefined): Member | undefined {
   const session = useSession();
   const all = knownTo(session);
-  const [, setReads] = useState(0);
-  const wanted = [...new Set(ids)].filter((id): id is string => typeof id === 'string' && isUuid(id));
-  const missing = session.can('members', 'read')
-    ? wanted.filter((id) => !all.has(id)).slice(0, mostReads)
-    : [];
-  useEffect(() => {
-    let isGone = false;
-    const readMissing = async () => {
-      await Promise.all(missing.map((id) => readMember(session, id)));
-      // One change of the page, not one for each name.
-      if (!isGone) setReads((count) => count + 1);
-    };
-    if (missing.length > 0) void readMissing();
-    return () => {
-      isGone = true;
-    };
-  }, [wanted.join()]);
-  return all;
+  const isMissing = session.can('members', 'read') && typeof id === 'string' && isUuid(id) && !all.has(id);
+  useReads(new Map(isMissing ? [[id, () => readMember(session, id)]] : []));
+  return all.get(id ?? '');
 }
 
 async function readMember(session: Session, id: string): Promise<void> {
