@@ -190,7 +190,7 @@ function focusMain(event: Event): void {
   document.getElementById('main')?.focus({ preventScroll: true });
 }
 
-/** Of the navigation; what is shown in place of its pages names itself. */
+/** Names the document after a page of the navigation; undefined for what names itself. */
 function useTitle(title: string | undefined): void {
   useLayoutEffect(() => {
     if (title !== undefined) document.title = `${title} – Handoff Gateway`;

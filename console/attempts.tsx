@@ -40,7 +40,6 @@ const columns: Column<Attempt>[] = [
   { title: 'Count', cell: ({ count }) => count.toLocaleString('en'), isNumber: true },
 ];
 
-/** What became of an attempt, in words. */
 export function resultBadge({ result }: Attempt): VNode {
   const words = results.find(([value]) => value === result)?.[1] ?? result.replaceAll('_', ' ');
   return <span class={`badge ${result === 'accepted' ? 'good' : 'bad'}`}>{words}</span>;

@@ -98,7 +98,6 @@ export interface RecordsApi<Item, NewItem, ItemChange, ListQuery> {
   update(id: string, change: ItemChange, options?: WriteOptions): Reply<Item>;
   delete(id: string, options?: WriteOptions): Reply<void>;
   list(query?: ListQuery, options?: RecordReadOptions): List<Item>;
-  /** What became of it, and who did it. */
   history(id: string, options?: ReadOptions): Reply<History>;
 }
 

@@ -75,7 +75,7 @@ export function createAuthorizer(
   });
 }
 
-/** What is known beforehand is checked at once. */
+/** Parts that are texts are checked at once, functions when a request needs them. Throws `TypeError`. */
 function byPair({ apiKey, apiSecret }: Pick<PairCredentials, 'apiKey' | 'apiSecret'>): Authorizer {
   if (typeof apiKey === 'string') checkPart('apiKey', apiKey);
   if (typeof apiSecret === 'string') checkPart('apiSecret', apiSecret);

@@ -42,7 +42,6 @@ export interface RecordReadOptions extends ReadOptions {
   staleIfErrorSeconds?: number | undefined;
 }
 
-/** Of reads that can show the member beside the record. */
 export interface IncludeOptions {
   /** Adds `member`, with id, names and e-mail address. */
   include?: 'member' | undefined;

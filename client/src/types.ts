@@ -54,7 +54,7 @@ export interface AcceptedHandoff {
     /** Of a rejection. */
     reason: string | null;
   } | null;
-  /** Of what is to be written: another one once that is replaced. A decision can name it, so that nothing else is decided on. */
+  /** Changes when what is to be written is replaced. A decision can name it, so that nothing else is decided on. */
   version: string;
   /** The member; null where there is none. */
   member?: {
@@ -985,7 +985,7 @@ export interface OwnConsumer {
     per: 'day' | 'month' | (string & {});
     /** Requests since it began, on all replicas; others may be some seconds behind. */
     used: number;
-    /** When it begins anew. */
+    /** When it starts again. */
     resets_at: string;
   } | null;
   /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */

@@ -15,7 +15,6 @@ interface ActionsProps {
   onEdit: (consumer: Consumer) => void;
 }
 
-/** What can be done with a consumer, in its row. */
 export function ConsumerActions({ consumer, change, show, onEdit }: ActionsProps): VNode {
   const { can, say } = useSession();
   const [asking, ask] = useState<'rotate' | 'revoke' | undefined>();

@@ -91,7 +91,6 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
   );
 }
 
-/** Of a new consumer. */
 function secretIn(answer: string): NewSecret {
   const { apiKey, apiSecret, name } = JSON.parse(answer) as Consumer & { apiKey: string; apiSecret: string };
   return { title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They work from now on.' };

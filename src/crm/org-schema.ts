@@ -35,7 +35,7 @@ export class OrgSchema {
   /** Notified when types have changed. */
   readonly changed = new Listeners<[]>();
   /** Notified when something that was lacking is there. */
-  readonly mended = new Listeners<[]>();
+  readonly repaired = new Listeners<[]>();
   /** Looks at the org, or has it looked at, because of a refusal. Set by who watches it. */
   look: LookAtOrg = async () => false;
   readonly #options: OrgSchemaOptions;
@@ -70,7 +70,7 @@ export class OrgSchema {
     const found = checked.flatMap(([{ crmObject }, { misfits }]) =>
       misfits.map(({ column, problem }) => ({ object: crmObject, field: column, problem })),
     );
-    const isMended = logChanges(log, this.faults, found);
+    const isRepaired = logChanges(log, this.faults, found);
     this.faults = found;
     const columns = this.#all.flatMap(({ fields }) => Object.values(fields).flatMap(numberColumn));
     this.numberColumns = new Set(columns);
@@ -81,8 +81,8 @@ export class OrgSchema {
     const isOther = types !== this.#types;
     this.#types = types;
     if (isOther) void this.changed.notify();
-    if (isMended) void this.mended.notify();
-    return isMended;
+    if (isRepaired) void this.repaired.notify();
+    return isRepaired;
   }
 }
 
@@ -131,7 +131,7 @@ function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFaul
   const [known, found] = [new Set(before.map(nameOf)), new Set(now.map(nameOf))];
   for (const fault of now)
     if (!known.has(nameOf(fault))) log.warn({ ...fault }, 'the CRM does not have what the service needs');
-  const mended = before.filter((fault) => !found.has(nameOf(fault)));
-  for (const fault of mended) log.info({ ...fault }, 'the CRM has now what the service needs');
-  return mended.length > 0;
+  const repaired = before.filter((fault) => !found.has(nameOf(fault)));
+  for (const fault of repaired) log.info({ ...fault }, 'the CRM has now what the service needs');
+  return repaired.length > 0;
 }

@@ -74,7 +74,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   opened.defer(() => handoffs.stop());
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));
-  core.crm.schema.mended.add(() =>
+  core.crm.schema.repaired.add(() =>
     handoffs.resume().catch((err: unknown) => core.log.warn({ err }, 'what waits goes on after its pause')),
   );
   handoffs.start();

@@ -274,7 +274,7 @@ async function giveBack(database: Database, held: readonly Held[]): Promise<void
 }
 
 /**
- * Replaces what a waiting hand-off holds. An approval that was given for other content begins anew,
+ * Replaces what a waiting hand-off holds. An approval that was given for other content starts again,
  * and other content needs one that needed none before where the permission asks for it by now. Undefined where another one
  * has leased it.
  */

@@ -74,7 +74,7 @@ export class OrgWatch {
     this.#polling = startPolling({ what: 'changes of the CRM’s objects', check: () => this.#check(), log });
     schema.look = (refusal) => this.#lookFor(refusal);
     // After a repair a refusal that reads the same is another one.
-    schema.mended.add(() => this.#asked.clear());
+    schema.repaired.add(() => this.#asked.clear());
     this.#polling.wake();
   }
 
@@ -176,10 +176,10 @@ export class OrgWatch {
     // Its failure is no reason to refuse requests: it is asked again anyway.
     const call = { ...startCall(randomUUID(), undefined, callMs), background: 'alone' as const };
     const described = await schema.describe(call);
-    const isMended = this.#apply(described);
+    const isRepaired = this.#apply(described);
     await table.store(described);
     this.#knownFrom = (await table.described())?.at;
-    if (isMended) await this.#options.forgetAsked();
+    if (isRepaired) await this.#options.forgetAsked();
   }
 
   async #load(describedAt: string | undefined): Promise<void> {
@@ -191,12 +191,12 @@ export class OrgWatch {
   #apply(described: Parameters<OrgSchema['apply']>[0]): boolean {
     const { schema, metrics } = this.#options;
     const before = schema.version;
-    const isMended = schema.apply(described);
+    const isRepaired = schema.apply(described);
     // The first description is no change.
     if (before > 0 && schema.version !== before) this.#changedAt = now();
     metrics.schemaFaults.set(schema.faults.length);
     for (const tell of this.#waiting) tell();
-    return isMended;
+    return isRepaired;
   }
 }
 

@@ -292,7 +292,7 @@ export const usedAllowance = Type.Object(
       description: 'Requests since it began, on all replicas; others may be some seconds behind.',
       examples: [8000],
     }),
-    resets_at: Type.String({ ...moment('2027-03-02T00:00:00.000Z'), description: 'When it begins anew.' }),
+    resets_at: Type.String({ ...moment('2027-03-02T00:00:00.000Z'), description: 'When it starts again.' }),
   },
   { description: allowanceText },
 );

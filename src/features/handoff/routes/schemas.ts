@@ -112,7 +112,7 @@ export const handoffSchema = Type.Object(
     version: Type.String({
       maxLength: 22,
       description:
-        'Of what is to be written: another one once that is replaced. A decision can name it, so that nothing else is decided on.',
+        'Changes when what is to be written is replaced. A decision can name it, so that nothing else is decided on.',
       examples: ['Zk3u0vQ7mXb2nR8tYw5pLs'],
     }),
     member: memberBeside,
