@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { limitsOf } from '../src/crm/budget/bucket.ts';
 
 /*
- * The model of docs/capacity.md and docs/storage.md: `node bench/capacity.ts` prints its tables. test/bench/capacity.test.ts checks it against
- * a simulation and against the page.
+ * The model of docs/capacity.md: `node bench/capacity.ts` prints its tables. test/bench/capacity.test.ts checks it against a simulation
+ * and against the page.
  */
 
 /** On two cores of a slow machine: bench/last-run.md needed a little over half of it. */
@@ -80,11 +80,10 @@ function loadRow(requests: number) {
   return {
     'requests a second': requests,
     processes,
-    'CRM calls a second': calls,
-    'CRM calls a day': calls * day,
+    'Salesforce calls a second': calls,
+    'Salesforce calls a day': calls * day,
     'PostgreSQL statements a second': statements,
     'claims kept (24 h)': writes * day,
-    'Redis operations a second': calls + processes,
   };
 }
 
