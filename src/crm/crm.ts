@@ -11,12 +11,13 @@ import type { ChangeSource } from '../records/changes.ts';
 import { type Resources, resourcesOf } from '../records/mapping.ts';
 import type { Records } from '../records/records.ts';
 import { queryPath } from './batching/find.ts';
+import { limitsOf } from './budget/bucket.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { CrmHealth } from './crm-health.ts';
 import { OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
-import { budgetExhausted } from './rest/failure.ts';
+import { CallQueue } from './rest/call-queue.ts';
 import { CrmClient } from './rest/rest-client.ts';
 import type { OnMetered } from './rest/transport.ts';
 import { createSalesforceRecords, type OnMissing } from './salesforce-records.ts';
@@ -92,7 +93,7 @@ export function createCrm(options: CrmOptions): Crm {
   });
   const connection = { cache, environment, connectionHash };
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
-  const scheduler = new Scheduler({ ...options, client, budget, forwarded });
+  const scheduler = new Scheduler({ ...options, client, forwarded });
   const [columnsOf, resources] = [createColumns(), options.resources ?? resourcesOf()];
   const schema = new OrgSchema({ resources, client, columnsOf, log });
   const checked = { ...connection, client, tokens, budget, dataProbe: dataProbeFor(resources, client) };
@@ -171,13 +172,14 @@ function openBudget(options: CrmOptions, orgUse: () => CrmClient['usage']): Call
   const { dailyCallBudget: dailyCalls, cache, environment } = options;
   if (dailyCalls === undefined) return undefined;
   const shared = createCacheBudgetStore(cache, environment);
+  const limits = limitsOf(dailyCalls, options.maxWaitMs);
   return new CallBudget({
     ...options,
     dailyCalls,
     store: options.ownBudgetStore ?? shared,
-    refusal: budgetExhausted,
+    limits,
+    queue: new CallQueue(limits, (consumer) => (options.crmShareOf?.(consumer) ?? 0) / 100),
     orgUse,
-    shareOf: (consumer) => (options.crmShareOf?.(consumer) ?? 0) / 100,
   });
 }
 

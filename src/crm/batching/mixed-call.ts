@@ -1,6 +1,5 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { mostHeavyParts } from '../budget/waiters.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import {
   type BatchCall,
@@ -8,6 +7,7 @@ import {
   type CrmRequest,
   type Exchanges,
   largestBatch,
+  mostHeavyParts,
   type Part,
   type Permit,
   sharersOf,

@@ -1,20 +1,18 @@
 import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import type { CallQueue } from '../rest/call-queue.ts';
 import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,
   type Grant,
   isOtherWrite,
   largestLease,
-  limitsOf,
   type SyncRequest,
   syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
-import { CallShares, type Requests, type ShareOf } from './call-shares.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
-import { type CallKind, type NewRequest, Waiters, type Who } from './waiters.ts';
 
 /*
  * One replica's side of the budget. It holds a lease: calls that it has taken out of the shared bucket and not made yet. It
@@ -25,8 +23,6 @@ import { type CallKind, type NewRequest, Waiters, type Who } from './waiters.ts'
  * counted in the bucket when it can be reached again.
  */
 
-/** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
-const promptMs = 1000;
 /** A lease that was not used for so long is returned. */
 const idleMs = 1000;
 /** What health shows is no older. */
@@ -38,56 +34,25 @@ const retryMs = 1000;
 /** A replica that has never reached the bucket does not know how many there are: it takes a quarter of the rate. */
 const presumedReplicas = 4;
 
-/**
- * After its last request a consumer takes part in the division for as long as two calls take to become available, at most
- * this long and at least the maximum wait.
- */
-const longestAskingMs = 30_000;
-
-/** A call of the budget that may be made now. */
-export interface PaidCall {
-  /** For a call that was not made after all. A second time does nothing. */
-  giveBack(): void;
-  /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
-  readonly wasShort: boolean;
-  /** Says for whom it is, where calls are short. Once. */
-  chargeTo(requests: Requests): void;
-}
-
-/** The wait for a call. */
-export interface CallWait {
-  /** Undefined where it was given up. Throws the refusal where the maximum wait ended first. */
-  readonly paid: Promise<PaidCall | undefined>;
-  /** From now on it waits for a write. */
-  becomeWrite(): void;
-  giveUp(): void;
-}
-
 interface CallBudgetOptions {
   dailyCalls: number;
-  maxWaitMs: number;
+  limits: BudgetLimits;
   store: BudgetStore;
-  /** The failure of a request that gets no call; one may be available after so many seconds. */
-  refusal: (retryAfter: number) => Error;
-  shareOf: ShareOf;
+  /** The requests of this replica that wait for its calls. */
+  queue: CallQueue;
   /** What the CRM last told this replica of the org's quota; `at` by `monotonicMs()`. */
   orgUse?: () => { used: number; limit: number; at: number } | undefined;
-  /** Aborted when the service stops. */
-  stopping?: AbortSignal | undefined;
   log: Log;
   metrics: Metrics;
 }
 
 export class CallBudget {
-  readonly maxWaitMs: number;
-  /** Aborted when the service stops: from then on background work waits in the database only. */
-  readonly stopping: AbortSignal | undefined;
+  /** The requests of this replica that wait for its calls. */
+  readonly queue: CallQueue;
   readonly #options: CallBudgetOptions;
   readonly #limits: BudgetLimits;
   readonly #id = randomUUID().slice(0, 8);
   readonly #bucket: SharedBucket;
-  readonly #waiters: Waiters;
-  readonly #shares: CallShares;
   #lease = 0;
   #leaseChangedAt = 0;
   /** Calls that were made without the bucket. */
@@ -108,13 +73,9 @@ export class CallBudget {
 
   constructor(options: CallBudgetOptions) {
     this.#options = options;
-    this.maxWaitMs = options.maxWaitMs;
-    this.stopping = options.stopping;
-    this.#limits = limitsOf(options.dailyCalls, options.maxWaitMs);
+    this.queue = options.queue;
+    this.#limits = options.limits;
     this.#bucket = new SharedBucket(options.store, this.#limits);
-    const askingMs = Math.max(options.maxWaitMs, Math.min(longestAskingMs, 2 / this.#limits.rate));
-    this.#shares = new CallShares(options.shareOf, askingMs);
-    this.#waiters = new Waiters(this.#limits, this.#shares);
     options.metrics.crmBudget.set(options.dailyCalls);
     options.metrics.crmBudgetUsed.set(0);
   }
@@ -167,87 +128,31 @@ export class CallBudget {
     else this.#unleased += 1;
   }
 
-  /**
-   * Throws the refusal where a request would wait in vain. `joins`: it shares a call that is waited for already. `further`:
-   * calls that other requests of its kind need first.
-   */
-  check(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
-    this.#shares.asks(who.consumer);
-    const waiting = joins ? { ...who, heavyParts: 0 } : who;
-    const ms = this.#forecastMs(kind, (joins ? 0 : 1) + further, waiting);
-    if (ms > this.maxWaitMs) throw this.#refuse(kind, ms, true);
+  /** The longest that a request waits for a call, in milliseconds. */
+  get maxWaitMs(): number {
+    return this.#limits.maxWaitMs;
   }
 
-  /** The same for a write of any resource, which may share a call that is waited for already. */
-  checkForWrite(consumer: string): void {
-    this.check('write', { tenant: '', consumer }, { joins: this.#waiters.before('write') > 0 });
+  /** No call can be made beyond those of the lease. */
+  get isShort(): boolean {
+    return this.#available < 1;
   }
 
-  /** The part of a call with many requests that is each consumer's who asks; undefined while calls are not short. */
-  parts(): ReadonlyMap<string, number> | undefined {
-    return this.#available < 1 ? this.#shares.parts() : undefined;
+  /** A request that comes now has to wait. */
+  get mustWait(): boolean {
+    return this.#lease === 0 && this.isShort;
   }
 
-  /** Waits for a call, for `mostMs` milliseconds at most where that is given and calls are short. */
-  wait(kind: CallKind, who: Who, mostMs?: number): CallWait {
-    const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
-    const wasShort = this.#lease === 0 && this.#available < 1;
-    let timer: NodeJS.Timeout | undefined;
-    const waiter = this.#waiters.add(kind, who, monotonicMs(), () => {
-      clearTimeout(timer);
-      resolve(this.#pay(wasShort));
-    });
-    if (mostMs !== undefined) {
-      timer = setTimeout(
-        () => {
-          const refusal = this.waitedTooLong(kind, kind !== 'poll');
-          waiter.leave();
-          reject(refusal);
-        },
-        wasShort ? mostMs : Math.max(mostMs, promptMs),
-      );
-    }
-    this.#serve();
-    return {
-      paid: promise,
-      becomeWrite: waiter.becomeWrite,
-      giveUp: () => {
-        clearTimeout(timer);
-        waiter.leave();
-        resolve(undefined);
-        this.#serve();
-      },
-    };
+  /** Milliseconds until so many calls can be made, as far as is known. */
+  untilCallsMs(calls: number): number {
+    const lacking = calls - this.#lease;
+    return lacking <= 0 ? 0 : Math.max(0, lacking - this.#available) / this.#rate;
   }
 
-  /** The failure of what has waited too long for a call. `isCounted`: it is a request. */
-  waitedTooLong(kind: CallKind, isCounted: boolean): Error {
-    return this.#refuse(kind, this.#forecastMs(kind, 0), isCounted);
-  }
-
-  #refuse(kind: CallKind, forecastMs: number, isCounted: boolean): Error {
-    if (isCounted) this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
-    // A write that comes again at the start of its maximum wait is served before the reads that wait by then.
-    const ms = kind === 'write' ? forecastMs - this.maxWaitMs : forecastMs;
-    return this.#options.refusal(Math.max(1, Math.ceil(ms / 1000)));
-  }
-
-  #pay(wasShort: boolean): PaidCall {
-    this.#recent = { calls: this.#recentCalls + 1, at: monotonicMs() };
-    let isSpent = false;
-    const isShort = wasShort || this.#available < 1;
-    return {
-      wasShort: isShort,
-      chargeTo: (requests) => {
-        if (isShort) this.#shares.charge(requests);
-      },
-      giveBack: () => {
-        if (isSpent) return;
-        isSpent = true;
-        this.#changeLease(1);
-        this.#serve();
-      },
-    };
+  /** Takes a call back that was not made. */
+  giveBack(): void {
+    this.#changeLease(1);
+    this.serve();
   }
 
   #changeLease(calls: number): void {
@@ -256,11 +161,12 @@ export class CallBudget {
   }
 
   /** Gives the calls of the lease to those that wait, and plans the next synchronization. */
-  #serve(): void {
+  serve(): void {
     while (this.#lease > 0) {
-      const take = this.#waiters.next(this.#isPlenty);
+      const take = this.queue.next(this.#isPlenty);
       if (take === undefined) break;
       this.#changeLease(-1);
+      this.#recent = { calls: this.#recentCalls + 1, at: monotonicMs() };
       take();
     }
     if (this.#isStopped || this.#syncing !== undefined) return;
@@ -269,12 +175,12 @@ export class CallBudget {
     if (ms <= 0) void this.#sync();
     else {
       this.#timer = setTimeout(() => void this.#sync(), ms);
-      if (this.#waiters.size === 0) this.#timer.unref();
+      if (this.queue.size === 0) this.#timer.unref();
     }
   }
 
   #untilSyncMs(): number {
-    const isLow = this.#waiters.size === 0 && this.#lease < this.#ahead / 3;
+    const isLow = this.queue.size === 0 && this.#lease < this.#ahead / 3;
     if (isLow || this.#isRegistrationOutdated) return 0;
     const untilIdleMs = this.#lease > 0 && !this.#ownShare ? this.#untilIdleMs : Number.POSITIVE_INFINITY;
     const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - monotonicMs();
@@ -284,7 +190,7 @@ export class CallBudget {
   /** The write for which other replicas hold back has gone, in a call of another replica for example. */
   get #isRegistrationOutdated(): boolean {
     const registered = this.#registeredWrite;
-    return registered !== undefined && isOtherWrite(registered, this.#waiters.wanted(false).writeSince);
+    return registered !== undefined && isOtherWrite(registered, this.queue.wanted(false).writeSince);
   }
 
   get #untilIdleMs(): number {
@@ -293,18 +199,18 @@ export class CallBudget {
 
   /** Until a request that waits can have a call, as far as is known. */
   #untilCallMs(): number {
-    if (this.#waiters.size === 0) return Number.POSITIVE_INFINITY;
+    if (this.queue.size === 0) return Number.POSITIVE_INFINITY;
     const pauseMs = this.#pauseUntil - monotonicMs();
     if (this.#isPlenty) return pauseMs;
     const untilOneMs = Math.max(0, 1 - this.#available) / this.#rate;
-    return Math.max(pauseMs, untilOneMs, this.#waiters.untilPollMs());
+    return Math.max(pauseMs, untilOneMs, this.queue.untilPollMs());
   }
 
   /** Never throws. */
   #sync(leaves = false): Promise<void> {
     this.#syncing ??= this.#syncOnce(leaves).finally(() => {
       this.#syncing = undefined;
-      this.#serve();
+      this.serve();
     });
     return this.#syncing;
   }
@@ -315,7 +221,7 @@ export class CallBudget {
     this.#changeLease(-returned);
     this.#unleased = 0;
     this.#syncedAt = monotonicMs();
-    const { writes, reads, polls, writeSince } = this.#waiters.wanted(this.#isPlenty);
+    const { writes, reads, polls, writeSince } = this.queue.wanted(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
         replica: this.#id,
@@ -354,8 +260,8 @@ export class CallBudget {
     this.#ownShare = undefined;
     const granted = writes + reads + ahead;
     this.#changeLease(granted);
-    this.#waiters.serveReadsFirst(reads);
-    if (this.#waiters.size === 0 || this.replicas === 1) return;
+    this.queue.serveReadsFirst(reads);
+    if (this.queue.size === 0 || this.replicas === 1) return;
     const mustYield = granted === 0 || this.#bucket.available < 1;
     this.#pauseUntil = mustYield ? monotonicMs() + yieldMs : 0;
   }
@@ -366,7 +272,7 @@ export class CallBudget {
       this.#ownShare = new Allowance(this.#limits.rate / replicas, 1, 0);
       if (this.#isStarted) this.#logUnshared(replicas, err);
     }
-    if (this.#waiters.size === 0 || this.#lease > 0 || !this.#ownShare.take()) return;
+    if (this.queue.size === 0 || this.#lease > 0 || !this.#ownShare.take()) return;
     this.#changeLease(1);
     this.#unleased += 1;
   }
@@ -408,11 +314,5 @@ export class CallBudget {
     const isUsed = monotonicMs() - this.#recent.at < idleMs;
     if (calls < 2 || this.#ownShare || !isUsed) return 0;
     return this.#available - calls - 1 >= this.#limits.burst / 2 ? calls : 0;
-  }
-
-  /** Milliseconds until a call is available for one that comes now, which needs so many beyond those of the others. */
-  #forecastMs(kind: CallKind, calls: number, who?: NewRequest): number {
-    const needed = this.#waiters.before(kind, who) + calls - this.#lease;
-    return needed <= 0 ? 0 : Math.max(0, needed - this.#available) / this.#rate;
   }
 }

@@ -1,12 +1,20 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
-import type { CallKind } from '../budget/waiters.ts';
+import type { CallBudget } from '../budget/call-budget.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import type { Breaker } from './breaker.ts';
-import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from './failure.ts';
+import type { CallKind, NewRequest, Requests, Who } from './call-queue.ts';
+import {
+  budgetExhausted,
+  CrmFailure,
+  type DisconnectedBy,
+  disconnectedBy,
+  isUnsent,
+  queueFull,
+} from './failure.ts';
 import type { CallQuota } from './quota.ts';
 import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
 import { Slots } from './slots.ts';
@@ -18,8 +26,30 @@ const singleCallWeight = 4;
 /** Large pages that this process reads from the CRM at once, and those of one consumer: slow ones delay only its own. */
 const largePages = { inAll: 16, ofOne: 4 };
 
+/** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
+const promptMs = 1000;
+
 /** What a call needs of the provider of tokens. */
 export type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
+
+/** A call of the budget that may be made now. */
+export interface PaidCall {
+  /** For a call that was not made after all. A second time does nothing. */
+  giveBack(): void;
+  /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
+  readonly wasShort: boolean;
+  /** Says for whom it is, where calls are short. Once. */
+  chargeTo(requests: Requests): void;
+}
+
+/** The wait for a call of the budget. */
+export interface CallWait {
+  /** Undefined where it was given up. Throws `CrmFailure` (budget_exhausted) where the maximum wait ended first. */
+  readonly paid: Promise<PaidCall | undefined>;
+  /** From now on it waits for a write. */
+  becomeWrite(): void;
+  giveUp(): void;
+}
 
 export interface PermitsOptions {
   /** Calls in flight at most. */
@@ -35,7 +65,7 @@ export interface PermitsOptions {
   onOutcome: (disconnected: DisconnectedBy | undefined) => void;
 }
 
-/** Decides which requests are admitted, and which calls are made: each needs a call of the budget, a token and a slot. */
+/** Decides which requests are admitted, and who makes the next call: each needs a call of the budget, a token and a slot. */
 export class Permits {
   readonly #options: PermitsOptions;
   readonly #slots: Slots;
@@ -55,7 +85,9 @@ export class Permits {
     const { breaker, quota, budget } = this.#options;
     breaker.check();
     quota.check();
-    budget?.checkForWrite(consumerId);
+    // It may share a call that is waited for already, whatever its resource.
+    const joins = (budget?.queue.before('write') ?? 0) > 0;
+    this.checkBudget('write', { tenant: '', consumer: consumerId }, { joins });
     this.#checkQueue(consumerId);
   }
 
@@ -122,25 +154,99 @@ export class Permits {
     return this.#largePages.take(call.consumerId ?? '', mostMs, tooManyLargePages);
   }
 
-  /** A call of the budget where there is one, within so many milliseconds if need be. Throws `CrmFailure` (budget_exhausted). */
-  async #pay(call: Call, mostMs: number): Promise<PaidCall | undefined> {
+  /** The longest that a request waits for a call of the budget, in milliseconds; undefined where there is none. */
+  get maxWaitMs(): number | undefined {
+    return this.#options.budget?.maxWaitMs;
+  }
+
+  /** Replicas that share the budget; 1 where there is none. */
+  get replicas(): number {
+    return this.#options.budget?.replicas ?? 1;
+  }
+
+  /** The part of a call with many requests that is each consumer's who asks; undefined while calls are not short. */
+  get parts(): ReadonlyMap<string, number> | undefined {
+    const { budget } = this.#options;
+    return budget?.isShort ? budget.queue.shares.parts() : undefined;
+  }
+
+  /**
+   * Refuses a request that would wait in vain for a call of the budget. `joins`: it shares a call that is waited for already.
+   * `further`: calls that other requests of its kind need first. Throws `CrmFailure` (budget_exhausted).
+   */
+  checkBudget(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
+    const { budget } = this.#options;
+    if (budget === undefined) return;
+    budget.queue.shares.asks(who.consumer);
+    const calls = budget.queue.before(kind, joins ? { ...who, heavyParts: 0 } : who);
+    const ms = budget.untilCallsMs(calls + (joins ? 0 : 1) + further);
+    if (ms > budget.maxWaitMs) throw this.#refusal(kind, ms, true);
+  }
+
+  /**
+   * Waits for a call of the budget, for `mostMs` milliseconds at most where that is given and calls are short; undefined
+   * where there is no budget.
+   */
+  waitForCall(kind: CallKind, who: Who, mostMs?: number): CallWait | undefined {
     const { budget } = this.#options;
     if (budget === undefined) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
+    const wasShort = budget.mustWait;
+    let timer: NodeJS.Timeout | undefined;
+    const { leave, becomeWrite } = budget.queue.add(kind, who, monotonicMs(), () => {
+      clearTimeout(timer);
+      resolve(newPaidCall(budget, wasShort));
+    });
+    if (mostMs !== undefined) {
+      timer = setTimeout(
+        () => {
+          const refusal = this.waitedTooLong(kind, kind !== 'poll');
+          leave();
+          reject(refusal);
+        },
+        wasShort ? mostMs : Math.max(mostMs, promptMs),
+      );
+    }
+    budget.serve();
+    const giveUp = () => {
+      clearTimeout(timer);
+      leave();
+      resolve(undefined);
+      budget.serve();
+    };
+    return { paid: promise, becomeWrite, giveUp };
+  }
+
+  /** The failure of what has waited too long for a call of the budget. `isCounted`: it is a request. */
+  waitedTooLong(kind: CallKind, isCounted: boolean): CrmFailure {
+    const { budget } = this.#options;
+    return this.#refusal(kind, budget?.untilCallsMs(budget.queue.before(kind)) ?? 0, isCounted);
+  }
+
+  #refusal(kind: CallKind, forecastMs: number, isCounted: boolean): CrmFailure {
+    if (isCounted) this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
+    // A write that comes again at the start of its maximum wait is served before the reads that wait by then.
+    const ms = kind === 'write' ? forecastMs - (this.maxWaitMs ?? 0) : forecastMs;
+    return budgetExhausted(Math.max(1, Math.ceil(ms / 1000)));
+  }
+
+  /** A call of the budget where there is one, within so many milliseconds if need be. Throws `CrmFailure` (budget_exhausted). */
+  async #pay(call: Call, mostMs: number): Promise<PaidCall | undefined> {
+    if (this.#options.budget === undefined) return undefined;
     const purpose = purposeOf(call);
     const requests = countByConsumer(sharersOf(call));
     const who = { tenant: tenantOf(call), requesters: () => requests };
-    const paid = await budget.wait(purpose, who, mostMs).paid;
+    const paid = await this.waitForCall(purpose, who, mostMs)?.paid;
     if (purpose !== 'poll') paid?.chargeTo(requests);
     return paid;
   }
 
   /** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
   #payForNew(call: Call): Promise<PaidCall | undefined> {
-    const { budget, shortestCallMs } = this.#options;
-    const mostMs = remainingMs(call) - shortestCallMs;
+    const mostMs = remainingMs(call) - this.#options.shortestCallMs;
     if (call.background !== undefined) return this.#pay(call, mostMs);
-    budget?.check(purposeOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
-    return this.#pay(call, Math.min(budget?.maxWaitMs ?? 0, mostMs));
+    this.checkBudget(purposeOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
+    return this.#pay(call, Math.min(this.maxWaitMs ?? 0, mostMs));
   }
 
   /** The permit of a new call. Its failure may show that the CRM is not connected. */
@@ -181,6 +287,22 @@ export class Permits {
       throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
     }
   }
+}
+
+function newPaidCall(budget: CallBudget, mustWait: boolean): PaidCall {
+  const wasShort = mustWait || budget.isShort;
+  let isSpent = false;
+  return {
+    wasShort,
+    chargeTo(requests) {
+      if (wasShort) budget.queue.shares.charge(requests);
+    },
+    giveBack() {
+      if (isSpent) return;
+      isSpent = true;
+      budget.giveBack();
+    },
+  };
 }
 
 /** What a call of the budget is for. */

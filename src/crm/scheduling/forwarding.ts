@@ -1,7 +1,7 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
-import type { CallBudget } from '../budget/call-budget.ts';
 import { CrmFailure, isCertainlyUnsent } from '../rest/failure.ts';
+import type { Permits } from '../rest/permits.ts';
 import {
   type ForwardedBatch,
   type ForwardedBatches,
@@ -34,7 +34,7 @@ interface ForwardingOptions {
   kind: RequestKind;
   /** The longest that a call may take. */
   timeoutMs: number;
-  budget?: CallBudget | undefined;
+  permits: Pick<Permits, 'replicas'>;
   /** How replicas reach each other; undefined where they share no calls. */
   forwarded?: ForwardedBatches | undefined;
   scheduler: {
@@ -60,9 +60,9 @@ export class Forwarding implements ForwardingBatcher {
 
   /** Lets other replicas use what a call has left; resolves when they have answered. Never throws. */
   async invite(): Promise<void> {
-    const { kind, budget, forwarded } = this.#options;
+    const { kind, permits, forwarded } = this.#options;
     const capacity = kind.perCall - kind.requests;
-    const others = (budget?.replicas ?? 1) - 1;
+    const others = permits.replicas - 1;
     if (forwarded === undefined || others === 0 || capacity <= 0) return;
     this.#inviting += 1;
     await forwarded.invite(kind.batchKey, capacity, others);

@@ -1,6 +1,5 @@
 import type { FairQueue } from '../../platform/base/fair-queue.ts';
-import { mostHeavyParts } from '../budget/waiters.ts';
-import { largestBatch } from '../rest/request.ts';
+import { largestBatch, mostHeavyParts } from '../rest/request.ts';
 
 /*
  * The planner: composes the next call from what waits and what is allowed. Pure functions; the scheduler takes what they

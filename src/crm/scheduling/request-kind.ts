@@ -2,7 +2,7 @@ import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs, now } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { Operation } from '../batching/operation.ts';
-import type { CallWait } from '../budget/call-budget.ts';
+import type { CallWait } from '../rest/permits.ts';
 import { largestBatch } from '../rest/request.ts';
 import { heavyPartsOf, type PlannedKind, type Waiting } from './planner.ts';
 

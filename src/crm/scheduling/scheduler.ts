@@ -4,8 +4,8 @@ import type { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { executeBatch } from '../batching/execute.ts';
 import { MixedCall } from '../batching/mixed-call.ts';
-import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
+import type { PaidCall } from '../rest/permits.ts';
 import { type BatchCall, countByConsumer, type Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { BatchRun } from './batch-run.ts';
@@ -48,7 +48,8 @@ interface SchedulerOptions {
   client: Pick<CrmClient, 'permits' | 'retryBudget' | 'shortestCallMs'>;
   /** The longest that a call may take, in milliseconds. */
   timeoutMs: number;
-  budget: CallBudget | undefined;
+  /** Aborted when the service stops: from then on background work waits in the database only. */
+  stopping?: AbortSignal | undefined;
   /** How replicas share calls while these are short; undefined where they do not. */
   forwarded: ForwardedBatches | undefined;
   metrics: Metrics;
@@ -68,7 +69,7 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    options.budget?.stopping?.addEventListener('abort', () => {
+    options.stopping?.addEventListener('abort', () => {
       for (const kind of this.#kinds) for (const request of kind.queues[2]) this.#arm(kind, request);
     });
   }
@@ -77,8 +78,12 @@ export class Scheduler {
   addKind<Item, Result>(options: KindOptions<Item, Result>): RequestKind<Item, Result> {
     const kind = new RequestKind(options);
     this.#kinds.push(kind);
-    const { timeoutMs, budget, forwarded } = this.#options;
-    this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, budget, forwarded, scheduler: this }));
+    const {
+      timeoutMs,
+      forwarded,
+      client: { permits },
+    } = this.#options;
+    this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, permits, forwarded, scheduler: this }));
     return kind;
   }
 
@@ -108,12 +113,12 @@ export class Scheduler {
 
   /** Refuses a request that would wait in vain for a call of the budget. Throws `CrmFailure` (budget_exhausted). */
   #checkBudget(kind: RequestKind, call: Call): void {
-    const { budget } = this.#options;
-    if (budget === undefined || call.background !== undefined) return;
+    const { permits } = this.#options.client;
+    if (permits.maxWaitMs === undefined || call.background !== undefined) return;
     // As many wait on each of the other replicas, and share the same calls.
-    const further = Math.floor((kind.requests * budget.replicas) / kind.perCall);
+    const further = Math.floor((kind.requests * permits.replicas) / kind.perCall);
     const who = { ...kind.who, consumer: call.consumerId ?? '' };
-    budget.check(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
+    permits.checkBudget(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
   }
 
   /** Decides whether a call of the kind is waited for now. */
@@ -127,14 +132,13 @@ export class Scheduler {
 
   /** One call, from waiting for a call of the budget to its answers. Never throws. */
   async #send(kind: RequestKind): Promise<void> {
-    const { budget } = this.#options;
+    const hasBudget = this.#options.client.permits.maxWaitMs !== undefined;
     clearTimeout(kind.linger);
     kind.linger = undefined;
     if (kind.isAcquiring || kind.isHeldUp) return;
     kind.isAcquiring = true;
-    const paid = budget && (await this.#waitForCall(kind, budget));
-    const isPaid = budget === undefined || paid !== undefined;
-    if (isPaid && kind.size > 0) await this.#sendPaid(kind, paid);
+    const paid = hasBudget ? await this.#waitForCall(kind) : undefined;
+    if ((!hasBudget || paid !== undefined) && kind.size > 0) await this.#sendPaid(kind, paid);
     else {
       // All have expired, or go with a call of another replica; others may have come just now.
       kind.isAcquiring = false;
@@ -144,12 +148,13 @@ export class Scheduler {
   }
 
   /** Waits for a call of the budget; undefined where nothing waits any more. */
-  async #waitForCall(kind: RequestKind, budget: CallBudget): Promise<PaidCall | undefined> {
+  async #waitForCall(kind: RequestKind): Promise<PaidCall | undefined> {
+    const { permits } = this.#options.client;
     let paid: PaidCall | undefined;
     while (paid === undefined && kind.size > 0) {
       const who = { ...kind.who, requesters: () => kind.waiting() };
-      kind.callWait = budget.wait(kind.isForWrite ? 'write' : 'read', who);
-      paid = await kind.callWait.paid;
+      kind.callWait = permits.waitForCall(kind.isForWrite ? 'write' : 'read', who);
+      paid = await kind.callWait?.paid;
       kind.callWait = undefined;
       if (paid !== undefined) kind.wasShort = paid.wasShort;
     }
@@ -261,14 +266,13 @@ export class Scheduler {
 
   #allowed(): Allowed {
     const {
-      budget,
       timeoutMs,
-      client: { shortestCallMs: enoughMs },
+      client: { shortestCallMs: enoughMs, permits },
     } = this.#options;
     const steady = monotonicMs();
     const busy = this.#parents.entries().filter(([, { until }]) => until > steady);
     const busyParents = new Set(busy.map(([parent]) => parent));
-    return { time: now(), timeoutMs, enoughMs, parts: budget?.parts(), busyParents };
+    return { time: now(), timeoutMs, enoughMs, parts: permits.parts, busyParents };
   }
 
   /** Removes from a kind's queue what was planned, and refuses what is too late. */
@@ -286,7 +290,8 @@ export class Scheduler {
   #queueFor(kind: RequestKind, { call }: QueuedRequest): FairQueue<QueuedRequest> {
     const [urgent, requests, background] = kind.queues;
     if (call.background !== undefined) return background;
-    const isUrgent = this.#options.budget !== undefined && !kind.isWrite && call.isWrite === true;
+    const hasBudget = this.#options.client.permits.maxWaitMs !== undefined;
+    const isUrgent = hasBudget && !kind.isWrite && call.isWrite === true;
     return isUrgent ? urgent : requests;
   }
 
@@ -301,11 +306,12 @@ export class Scheduler {
   }
 
   #maxWaitOf({ background }: Call): number {
-    const { budget } = this.#options;
-    if (budget === undefined) return Number.POSITIVE_INFINITY;
-    if (background === undefined) return budget.maxWaitMs;
+    const { client, stopping } = this.#options;
+    const { maxWaitMs } = client.permits;
+    if (maxWaitMs === undefined) return Number.POSITIVE_INFINITY;
+    if (background === undefined) return maxWaitMs;
     // When the service stops, it waits in the database only.
-    return budget.stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
+    return stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
   }
 
   #expire(kind: RequestKind, request: QueuedRequest): void {
@@ -325,7 +331,7 @@ export class Scheduler {
   #lackedCalls(kind: RequestKind, call: Call): Error | undefined {
     if (kind.callWait === undefined && !kind.wasShort) return undefined;
     const purpose = kind.isWriteOf(call) ? 'write' : 'read';
-    return this.#options.budget?.waitedTooLong(purpose, call.background === undefined);
+    return this.#options.client.permits.waitedTooLong(purpose, call.background === undefined);
   }
 
   /** Takes requests out of the queue that go with a call of another replica, background work left out. */

@@ -10,6 +10,9 @@ import {
 } from '../../../src/crm/budget/bucket.ts';
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
+import { type CallKind, CallQueue } from '../../../src/crm/rest/call-queue.ts';
+import { CrmFailure } from '../../../src/crm/rest/failure.ts';
+import { Permits } from '../../../src/crm/rest/permits.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
@@ -17,8 +20,6 @@ import { recordLog } from '../../support/log.ts';
 /** One call in 36 minutes: only the 30 calls of the burst come while a test runs. */
 const dailyCalls = 40;
 const limits = limitsOf(dailyCalls, 2000);
-
-class Refused extends Error {}
 
 class MemoryStore implements BudgetStore {
   text: string | undefined;
@@ -56,25 +57,29 @@ class MemoryStore implements BudgetStore {
 const running: CallBudget[] = [];
 after(() => Promise.all(running.map((budget) => budget.stop())));
 
-function addReplica(store: BudgetStore): CallBudget {
+type PermitsOptions = ConstructorParameters<typeof Permits>[0];
+
+/** A replica's part of the budget, and who gets its calls. */
+function addReplica(store: BudgetStore) {
   const { log } = recordLog();
-  const refusal = (seconds: number) => new Refused(`${seconds}`);
-  const budget = new CallBudget({
-    dailyCalls,
-    maxWaitMs: 2000,
-    store,
-    log,
-    metrics: createMetrics(),
-    refusal,
-    shareOf: () => 0,
-  });
+  const metrics = createMetrics();
+  const queue = new CallQueue(limits, () => 0);
+  const budget = new CallBudget({ dailyCalls, limits, store, queue, log, metrics });
   running.push(budget);
-  return budget;
+  const permits = new Permits({ maxConcurrency: 20, budget, metrics } as unknown as PermitsOptions);
+  const wait = (kind: CallKind, tenant: string, mostMs?: number) =>
+    permits.waitForCall(kind, { tenant, requesters: () => [] }, mostMs) ?? assert.fail('there is no budget');
+  const check = (kind: CallKind) => permits.checkBudget(kind, { tenant: '', consumer: '' });
+  return Object.assign(budget, { wait, check });
 }
 
-const who = (tenant: string) => ({ tenant, requesters: () => [] });
-const take = (budget: CallBudget) => budget.wait('read', who('tenant')).paid;
-const takeAll = (budget: CallBudget, count: number) =>
+type Replica = ReturnType<typeof addReplica>;
+
+/** The refusal of what waits too long, which names the seconds until a call. */
+const isRefusal = (error: unknown) => error instanceof CrmFailure && error.kind === 'budget_exhausted';
+
+const take = (budget: Replica) => budget.wait('read', 'tenant').paid;
+const takeAll = (budget: Replica, count: number) =>
   Promise.all(Array.from({ length: count }, () => take(budget)));
 
 describe('one replica of a budget of calls', () => {
@@ -87,7 +92,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(other, 13);
     assert.equal(other.replicas, 2);
     assert.equal(store.available, 0);
-    assert.throws(() => other.check('write', { tenant: '', consumer: '' }), Refused);
+    assert.throws(() => other.check('write'), isRefusal);
     assert.deepEqual(await other.status(), { used: 30, limit: 40, budget: 40, budget_used: 30 });
   });
 
@@ -108,8 +113,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(store);
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const next = budget.wait('read', who('other'));
-    const write = budget.wait('write', who('other'));
+    const next = budget.wait('read', 'other');
+    const write = budget.wait('write', 'other');
     calls[0]?.giveBack();
     calls[0]?.giveBack();
     assert.ok(await write.paid);
@@ -122,8 +127,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const first = budget.wait('read', who('one'));
-    const second = budget.wait('read', who('other'));
+    const first = budget.wait('read', 'one');
+    const second = budget.wait('read', 'other');
     second.becomeWrite();
     calls[0]?.giveBack();
     assert.ok(await second.paid);
@@ -134,8 +139,8 @@ describe('one replica of a budget of calls', () => {
     const budget = addReplica(new MemoryStore());
     await budget.start();
     const calls = await takeAll(budget, 30);
-    const first = budget.wait('write', who('one'));
-    const second = budget.wait('write', who('other'));
+    const first = budget.wait('write', 'one');
+    const second = budget.wait('write', 'other');
     first.becomeWrite();
     const isFirst = Promise.race([first.paid.then(() => true), second.paid.then(() => false)]);
     calls[0]?.giveBack();
@@ -152,7 +157,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(one, 20);
     await takeAll(other, 10);
     // It does not know yet that none is left.
-    const write = one.wait('write', who('tenant'));
+    const write = one.wait('write', 'tenant');
     await eventually(() => assert.notEqual(marks(), 0), { pause: nextTick });
     write.giveUp();
     await eventually(() => assert.ok(marks() <= 0), { pause: nextTick });
@@ -164,7 +169,7 @@ describe('one replica of a budget of calls', () => {
     await Promise.all([one.start(), other.start()]);
     await takeAll(one, 20);
     await takeAll(other, 10);
-    const write = one.wait('write', who('tenant'));
+    const write = one.wait('write', 'tenant');
     await eventually(() => assert.ok(JSON.stringify(store.bucket.replicas).includes('writeSince')), {
       pause: nextTick,
     });
@@ -180,8 +185,8 @@ describe('one replica of a budget of calls', () => {
     await budget.start();
     await takeAll(budget, 30);
     await assert.rejects(
-      budget.wait('read', who('tenant'), 5).paid,
-      (error: Error) => error instanceof Refused && Number(error.message) > 2000,
+      budget.wait('read', 'tenant', 5).paid,
+      (error: CrmFailure) => isRefusal(error) && Number(error.facts.retryAfter) > 2000,
     );
   });
 
@@ -191,9 +196,9 @@ describe('one replica of a budget of calls', () => {
     await takeAll(budget, 30);
     const secondsOf = (kind: 'write' | 'read') => {
       try {
-        budget.check(kind, { tenant: '', consumer: '' });
+        budget.check(kind);
       } catch (error) {
-        return Number((error as Error).message);
+        return Number((error as CrmFailure).facts.retryAfter);
       }
       return assert.fail();
     };
@@ -206,12 +211,12 @@ describe('one replica of a budget of calls', () => {
     await budget.start();
     await takeAll(budget, 20);
     store.isUnavailable = true;
-    const waiting = budget.wait('read', who('tenant'), 50);
-    await assert.rejects(waiting.paid, Refused);
+    const waiting = budget.wait('read', 'tenant', 50);
+    await assert.rejects(waiting.paid, isRefusal);
     budget.charge();
     store.isUnavailable = false;
     await takeAll(budget, 9);
-    assert.throws(() => budget.check('read', { tenant: '', consumer: '' }), Refused);
+    assert.throws(() => budget.check('read'), isRefusal);
     assert.equal((await budget.status()).budget_used, 30);
   });
 
@@ -227,7 +232,7 @@ describe('one replica of a budget of calls', () => {
     await takeAll(budget, 5);
     assert.equal(store.available, 0);
     store.text = 'no bucket';
-    assert.throws(() => budget.check('read', { tenant: '', consumer: '' }), Refused);
+    assert.throws(() => budget.check('read'), isRefusal);
   });
 
   it('adds what was spent since to a store that went back to an earlier bucket', async () => {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
-import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
 import { CrmFailure } from '../../../src/crm/rest/failure.ts';
+import type { PaidCall } from '../../../src/crm/rest/permits.ts';
 import type {
   ForwardedBatch,
   ForwardedBatches,
@@ -16,27 +16,32 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 
 const budgetExhausted = () => new CrmFailure('budget_exhausted', 'no call is left', { retryAfter: 1 });
 
-/** A budget that has no call until a test gives one. */
-class TestBudget {
+/** Permits under a budget that has no call until a test gives one. */
+class TestPermits {
   readonly maxWaitMs = 2000;
   readonly replicas = 2;
   readonly stop = new AbortController();
-  readonly stopping = this.stop.signal;
   readonly #waiting = new Set<(paid: PaidCall | undefined) => void>();
 
   get waiting(): number {
     return this.#waiting.size;
   }
 
-  check(): void {}
+  enter(): () => void {
+    return () => {};
+  }
+
+  async acquire() {
+    return { release: () => {} };
+  }
+
+  checkBudget(): void {}
 
   waitedTooLong(): Error {
     return budgetExhausted();
   }
 
-  parts(): undefined {}
-
-  wait() {
+  waitForCall() {
     const { promise: paid, resolve } = Promise.withResolvers<PaidCall | undefined>();
     this.#waiting.add(resolve);
     const giveUp = () => {
@@ -89,10 +94,10 @@ function startReplica(
   effect: Operation<Item, Done>['effect'],
   invite: ForwardedBatches['invite'] = async () => {},
 ) {
-  const budget = new TestBudget();
+  const budget = new TestPermits();
   const operation = new TestOperation(effect);
   const client = {
-    permits: { enter: () => () => {}, acquire: async () => ({ release: () => {} }) },
+    permits: budget,
     retryBudget: { spend: () => true },
     shortestCallMs: 1000,
   };
@@ -104,7 +109,7 @@ function startReplica(
   const scheduler = new Scheduler({
     client: client as unknown as Options['client'],
     timeoutMs: 10_000,
-    budget: budget as unknown as Options['budget'],
+    stopping: budget.stop.signal,
     forwarded: { register, invite } as unknown as ForwardedBatches,
     metrics: createMetrics(),
   });

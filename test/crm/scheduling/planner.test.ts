@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { mostHeavyParts } from '../../../src/crm/budget/waiters.ts';
-import { largestBatch } from '../../../src/crm/rest/request.ts';
+import { largestBatch, mostHeavyParts } from '../../../src/crm/rest/request.ts';
 import {
   type Allowed,
   companionsOf,

@@ -56,14 +56,14 @@ async function settled(): Promise<void> {
 
 function start() {
   const client = {
-    permits: { enter: () => () => {}, acquire: async () => ({ release: () => {} }) },
+    permits: { enter: () => () => {}, acquire: async () => ({ release: () => {} }), replicas: 1 },
     retryBudget: { spend: () => true },
     shortestCallMs: 1000,
   };
   type Options = ConstructorParameters<typeof Scheduler>[0];
   const scheduler = new Scheduler({
     ...{ client: client as unknown as Options['client'], metrics: createMetrics() },
-    ...{ timeoutMs: 10_000, budget: undefined, forwarded: undefined },
+    ...{ timeoutMs: 10_000, forwarded: undefined },
   });
   const kindOf = (name: string) => {
     const operation = new HeldOperation();

@@ -1,8 +1,14 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { Allowance } from './allowance.ts';
-import type { BudgetLimits } from './bucket.ts';
-import type { CallShares, Requests } from './call-shares.ts';
+import { Allowance } from '../budget/allowance.ts';
+import type { BudgetLimits } from '../budget/bucket.ts';
+import { mostHeavyParts } from './request.ts';
+
+/** A consumer's id, '' for the service itself, and how many requests of it are meant. */
+export type Requests = Iterable<readonly [consumer: string, requests: number]>;
+
+/** The part of the calls that is a consumer's own, from 0 to 1. */
+export type ShareOf = (consumer: string) => number;
 
 /** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */
 export type CallKind = 'write' | 'read' | 'poll';
@@ -11,7 +17,7 @@ export type CallKind = 'write' | 'read' | 'poll';
 export const pollShare = 0.1;
 const mostPolls = 5;
 
-/** One that waits for a call. Leaving, or becoming a write, changes nothing once it has got one or has left. */
+/** Leaving, or becoming a write, changes nothing once it has got a call or has left. */
 interface Waiter {
   becomeWrite(): void;
   leave(): void;
@@ -27,9 +33,6 @@ const mostBehind = 2;
 /** Credits that differ by less are the same. */
 const tolerance = 1e-9;
 
-/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
-export const mostHeavyParts = 5;
-
 /** Who waits for a call: between whom calls alternate, and for whom the call is, as long as it waits. */
 export interface Who {
   tenant: string;
@@ -40,6 +43,16 @@ export interface Who {
 
 /** The consumer of a request, and what it would wait for. */
 export type NewRequest = Pick<Who, 'tenant' | 'heavyParts'> & { consumer: string };
+
+/** Bound of a consumer's credit, in calls, both ways. */
+const mostCalls = 10;
+/** After so long without a request, a consumer's credit is dropped. */
+const forgottenMs = 60_000;
+/**
+ * After its last request a consumer takes part in the division for as long as two calls take to become available, at most
+ * this long and at least the maximum wait.
+ */
+const longestAskingMs = 30_000;
 
 interface Entry {
   heavyParts: number;
@@ -53,7 +66,7 @@ interface Entry {
  * writes, then reads. Within each of these the consumer with the most credit comes first, then the next tenant in
  * rotation. Times are by `monotonicMs()`.
  */
-export class Waiters {
+export class CallQueue {
   readonly #queues = {
     write: new FairQueue<Entry>(),
     read: new FairQueue<Entry>(),
@@ -69,10 +82,11 @@ export class Waiters {
   #readsFirst = 0;
   /** Calls since one went to the next tenant in rotation. */
   #sinceRotation = 0;
-  readonly #shares: CallShares;
+  /** Divides calls between consumers. */
+  readonly shares: CallShares;
 
-  constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>, shares: CallShares) {
-    this.#shares = shares;
+  constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>, shareOf: ShareOf) {
+    this.shares = new CallShares(shareOf, Math.max(maxWaitMs, Math.min(longestAskingMs, 2 / rate)));
     this.#polls = new Allowance(rate * pollShare, mostPolls);
     // Where calls are further apart than the maximum wait, each write would be urgent and polls would never have a call.
     const urgentMs = maxWaitMs - 1 / rate;
@@ -118,7 +132,7 @@ export class Waiters {
     const all = callsFor([...write, ...(kind === 'write' ? [] : read)], who?.heavyParts ?? 0);
     if (who === undefined || all === 0) return all;
     const others = (kind === 'write' ? write : read).countOf(who.tenant);
-    return Math.min(all, Math.max(others, Math.ceil(this.#shares.callsUntil(who.consumer, others)) - 1));
+    return Math.min(all, Math.max(others, Math.ceil(this.shares.callsUntil(who.consumer, others)) - 1));
   }
 
   /** The next so many calls go to reads, although writes wait. */
@@ -187,7 +201,7 @@ export class Waiters {
   #neediest(queue: FairQueue<Entry>): { tenant: string; credit: number } | undefined {
     let most: { tenant: string; credit: number } | undefined;
     for (const [tenant, { requesters }] of queue.heads()) {
-      const credit = this.#shares.creditOf(requesters());
+      const credit = this.shares.creditOf(requesters());
       if (most === undefined || credit > most.credit + tolerance) most = { tenant, credit };
     }
     return most;
@@ -206,4 +220,82 @@ function callsFor(entries: readonly Entry[], heavyParts: number): number {
   const alone = entries.filter((entry) => entry.heavyParts === 0).length;
   const taken = entries.reduce((sum, entry) => sum + entry.heavyParts, heavyParts);
   return alone + Math.ceil(taken / mostHeavyParts) - (heavyParts > 0 ? 1 : 0);
+}
+
+interface Account {
+  /** Calls that it has had less than its part; below 0: more. */
+  credit: number;
+  /** By `monotonicMs()`. */
+  askedAt: number;
+}
+
+/**
+ * Divides calls while they are short. Each asking consumer has its share plus an equal part of what no share covers. Each
+ * call adds that part to the credit of every asking consumer, and takes one call from those it is for, by their requests in
+ * it. The consumer with the most credit is served next.
+ */
+export class CallShares {
+  readonly #shareOf: ShareOf;
+  /** A consumer without a request for this long no longer gets a part. */
+  readonly #askingMs: number;
+  readonly #accounts = new Map<string, Account>();
+
+  constructor(shareOf: ShareOf, askingMs: number) {
+    this.#shareOf = shareOf;
+    this.#askingMs = askingMs;
+  }
+
+  /** A request came, whether or not it may wait. */
+  asks(consumer: string): void {
+    this.#accountOf(consumer).askedAt = monotonicMs();
+  }
+
+  /** A call was made for these while calls were short. */
+  charge(requests: Requests): void {
+    for (const [consumer, part] of this.parts()) this.#add(consumer, part);
+    const all = [...requests];
+    const total = all.reduce((sum, [, count]) => sum + count, 0);
+    for (const [consumer, count] of all) this.#add(consumer, -count / total);
+  }
+
+  /** Of a call for these. */
+  creditOf(requests: Requests): number {
+    let [credit, total] = [0, 0];
+    for (const [consumer, count] of requests) {
+      credit += count * (this.#accounts.get(consumer)?.credit ?? 0);
+      total += count;
+    }
+    return total === 0 ? 0 : credit / total;
+  }
+
+  /** The part of each who asks; together 1. */
+  parts(): Map<string, number> {
+    const now = monotonicMs();
+    const own = new Map<string, number>();
+    for (const [consumer, { askedAt }] of this.#accounts) {
+      if (now - askedAt <= this.#askingMs) own.set(consumer, this.#shareOf(consumer));
+      else if (now - askedAt > forgottenMs) this.#accounts.delete(consumer);
+    }
+    const taken = own.values().reduce((sum, share) => sum + share, 0);
+    for (const [consumer, share] of own) own.set(consumer, share + Math.max(0, 1 - taken) / own.size);
+    return own;
+  }
+
+  /** Calls until a request of the consumer is served behind so many others of it; Infinity where it has no part. */
+  callsUntil(consumer: string, others: number): number {
+    const part = this.parts().get(consumer) ?? 0;
+    const lacking = others + 1 - this.creditOf([[consumer, 1]]);
+    return lacking <= 0 ? 1 : Math.max(1, lacking / part);
+  }
+
+  #add(consumer: string, calls: number): void {
+    const account = this.#accountOf(consumer);
+    account.credit = Math.max(-mostCalls, Math.min(mostCalls, account.credit + calls));
+  }
+
+  #accountOf(consumer: string): Account {
+    const account = this.#accounts.get(consumer) ?? { credit: 0, askedAt: Number.NEGATIVE_INFINITY };
+    this.#accounts.set(consumer, account);
+    return account;
+  }
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CallShares } from '../../../src/crm/budget/call-shares.ts';
-import { type CallKind, Waiters } from '../../../src/crm/budget/waiters.ts';
+import { type CallKind, CallQueue, CallShares } from '../../src/crm/rest/call-queue.ts';
 
 interface Asking {
   /** Per cent. */
@@ -13,13 +12,14 @@ interface Asking {
 
 /** Of a thousand calls, those that each got who asked for them all the time. */
 function divided(consumers: Record<string, Asking>): Record<string, number> {
-  const shares = new CallShares((id) => (consumers[id]?.share ?? 0) / 100, 60_000);
-  const waiters = new Waiters({ rate: 1e-12, maxWaitMs: 2000 }, shares);
+  const limits = { rate: 1e-12, maxWaitMs: 2000 };
+  const queue = new CallQueue(limits, (id) => (consumers[id]?.share ?? 0) / 100);
+  const { shares } = queue;
   const got: Record<string, number> = {};
   const ask = (id: string) => {
     const requests = new Map([[id, 1]]);
     shares.asks(id);
-    waiters.add(
+    queue.add(
       consumers[id]?.kind ?? 'read',
       { tenant: id, requesters: () => requests },
       performance.now(),
@@ -33,8 +33,8 @@ function divided(consumers: Record<string, Asking>): Record<string, number> {
   for (const id of Object.keys(consumers)) for (let n = 0; n < 3; n++) ask(id);
   for (let calls = 0; calls < 1000; calls++) {
     // As the bucket grants them: a write and a read alternately.
-    if (calls % 2 === 0) waiters.serveReadsFirst(1);
-    waiters.next(false)?.();
+    if (calls % 2 === 0) queue.serveReadsFirst(1);
+    queue.next(false)?.();
   }
   return got;
 }
