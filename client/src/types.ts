@@ -160,6 +160,8 @@ export interface AuditEventPage {
 export interface AuthenticationAttempt {
   /** Id of the consumer. */
   consumer_id: string | null;
+  /** Its name now; null where it was revoked. */
+  consumer_name: string | null;
   /** Method and route pattern. */
   endpoint: string;
   /** Known values: `accepted`, `missing`, `unknown_key`, `wrong_secret`, `expired`, `revoked`, `disabled`, `certificate`, `address`, `permission_denied`. Others may be added; treat an unknown one as such. */
@@ -371,12 +373,98 @@ export interface ConsumerUsage {
     '4xx': number;
     '5xx': number;
   };
-  /** Metered calls of the CRM: of one that several requests shared, the part of yours. */
+  /** Metered calls of the CRM: of one that several requests shared, the part of this consumer. */
   crm_calls: number;
 }
 
 export interface ConsumerUsageReport {
   data: ConsumerUsage[];
+}
+
+/** A consumer, with what is used of its allowance. Nothing here is secret. */
+export interface ConsumerWithUse {
+  /** Id of the consumer. */
+  id: string;
+  /** Name of the consumer. */
+  name: string;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  mode: 'live' | 'test' | (string & {});
+  /** The active API key; null where every pair was rotated out. */
+  apiKey: string | null;
+  /** What the consumer may do. */
+  permissions: ({
+    /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
+    resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
+    actions: ('read' | 'write' | 'delete' | (string & {}))[];
+    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    records: 'all' | 'own' | (string & {});
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    approval?: boolean | undefined;
+    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    fields?: string[] | undefined;
+  })[];
+  createdAt: string;
+  updatedAt: string;
+  /** When its credentials were rotated last. */
+  rotatedAt: string | null;
+  /** Expiry of the pair that `apiKey` names; null while it is active. */
+  expiresAt: string | null;
+  /** SHA-256 of client certificates in lower-case hex. */
+  certificateFingerprints: string[];
+  /** False: its credentials are refused, until it is true again. */
+  enabled: boolean;
+  /** From then on its credentials are refused; null: never. */
+  validUntil: string | null;
+  /** Requests within 60 seconds; null: the limit of the settings. */
+  rateLimitPerMinute: number | null;
+  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  allowedAddresses: string[];
+  /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
+  publicKeys: ({
+    /** Kind of key. Known values: `RSA`, `EC`, `OKP`. Others may be added; treat an unknown one as such. */
+    kty: 'RSA' | 'EC' | 'OKP' | (string & {});
+    crv?: string | undefined;
+    x?: string | undefined;
+    y?: string | undefined;
+    n?: string | undefined;
+    e?: string | undefined;
+    kid?: string | undefined;
+    alg?: string | undefined;
+    use?: string | undefined;
+  })[];
+  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  crmShare: number | null;
+  /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
+  certificateNames: string[];
+  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  allowance: {
+    /** Requests for each of them. */
+    requests: number;
+    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    per: 'day' | 'month' | (string & {});
+    /** Requests since it began, on all replicas; others may be some seconds behind. */
+    used: number;
+    /** When it starts again. */
+    resets_at: string;
+  } | null;
+  /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
+  people: ({
+    claim: string;
+    value: string;
+  })[];
+  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  lastUsedAt: string | null;
+  /** Every pair that is valid, and those that expired in the last 30 days. */
+  credentials: ({
+    apiKey: string;
+    /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
+    state: 'active' | 'rotated' | 'expired' | (string & {});
+    createdAt: string;
+    /** From then on the pair is refused; null while it is active. */
+    expiresAt: string | null;
+    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    lastUsedAt: string | null;
+  })[];
 }
 
 /** A consumer with its first pair. */
@@ -1486,6 +1574,14 @@ export interface GetOwnUsageQuery {
   to?: string | undefined;
 }
 
+/** Read a consumer's usage: what can be asked for. */
+export interface GetConsumerUsageQuery {
+  /** This day (UTC) and later; the last 90 if left out. */
+  from?: string | undefined;
+  /** This day and earlier; until today if left out. */
+  to?: string | undefined;
+}
+
 /** List queued hand-offs: what can be asked for. */
 export interface ListHandoffsQuery {
   /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
@@ -1666,6 +1762,12 @@ export interface ListConsumersQuery {
   limit?: number | undefined;
   /** `next_cursor` of the page before. */
   cursor?: string | undefined;
+  /** Only consumers that have this text in their name or id; case does not count. */
+  q?: string | undefined;
+  /** `expired`: `validUntil` has passed. Consumers that were revoked are not listed. */
+  status?: 'active' | 'disabled' | 'expired' | undefined;
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. */
+  mode?: 'live' | 'test' | undefined;
 }
 
 /** List your own authentication attempts: what can be asked for. */

@@ -1,6 +1,6 @@
 import { defineFeature } from '../../feature.ts';
 import type { Audit } from '../../identity/audit/audit.ts';
-import type { Allowances } from '../../identity/rate-limits/allowances.ts';
+import type { ConsumerDirectory } from '../../identity/consumers/directory.ts';
 import { openConsumers, registerConsumerCommands } from './cli/consumer.ts';
 import { listAuditEventsRoute } from './routes/audit-events.ts';
 import { listAuthAttemptsRoute } from './routes/auth-attempts.ts';
@@ -9,7 +9,7 @@ import { ownConsumerRoutes } from './routes/own-consumer.ts';
 
 interface Parts extends ConsumersContext {
   audit: Audit;
-  allowances: Allowances;
+  directory: ConsumerDirectory;
 }
 
 /** Consumers and their credentials, by the API and on the command line. */

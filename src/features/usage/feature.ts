@@ -1,17 +1,28 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { CallLedger } from './call-ledger.ts';
 import { crmUsageRoute, type UsageParts } from './crm-usage-route.ts';
-import { type OwnUsageParts, ownUsageRoute } from './own-usage-route.ts';
 import { RequestLedger } from './request-ledger.ts';
+import { type ConsumerUsageParts, consumerUsageRoute, ownUsageRoute } from './usage-routes.ts';
 
 /** Which consumer sent how many requests, and used how many of the CRM's metered calls. */
 export const usage = defineFeature({
   name: 'usage',
   start,
-  routes: (parts: UsageParts & OwnUsageParts) => [crmUsageRoute(parts), ownUsageRoute(parts)],
+  routes: (parts: UsageParts & ConsumerUsageParts) => [
+    crmUsageRoute(parts),
+    ownUsageRoute(parts),
+    consumerUsageRoute(parts),
+  ],
 });
 
-function start({ audit, crm, database, log, consumers, opened }: Core): Started<UsageParts & OwnUsageParts> {
+function start({
+  audit,
+  crm,
+  database,
+  log,
+  consumers,
+  opened,
+}: Core): Started<UsageParts & ConsumerUsageParts> {
   const calls = new CallLedger(database, log);
   const requests = new RequestLedger(database, log);
   crm.metered.add((operation, requestsOfCall) => calls.note(operation, requestsOfCall));

@@ -118,6 +118,16 @@ export function isActive({ enabled = true, validUntil = null }: Consumer, now: n
   return enabled && (validUntil === null || now < Date.parse(validUntil));
 }
 
+/** How a consumer stands that was not revoked. */
+export const consumerStatuses = ['active', 'disabled', 'expired'] as const;
+export type ConsumerStatus = (typeof consumerStatuses)[number];
+
+/** How it stands at this time, in milliseconds since 1970. */
+export function statusOf(consumer: Consumer, now: number): ConsumerStatus {
+  if (isActive(consumer, now)) return 'active';
+  return consumer.enabled === false ? 'disabled' : 'expired';
+}
+
 /** Which records the permission is for. */
 export function recordsOf({ records = 'all' }: Permission): (typeof recordScopes)[number] {
   return records;

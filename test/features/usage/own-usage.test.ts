@@ -55,6 +55,15 @@ test('a consumer sees its own requests by class, and the calls that were made fo
   const calls = days.reduce((sum, { crm_calls }) => sum + crm_calls, 0);
   assert.ok(calls >= 4, `${calls} calls`);
 
+  const path = `/v1/admin/consumers/${partner.id}/usage`;
+  const answer = await gateway.request(path, { as: gateway.admin });
+  const seen = ((await answer.json()) as { data: typeof days }).data;
+  assert.deepEqual([sumOf(seen, '4xx'), sumOf(seen, '5xx')], [sumOf(days, '4xx'), 1]);
+  assert.ok(sumOf(seen, '2xx') >= sumOf(days, '2xx'));
+  assert.equal((await gateway.request(path, { as: partner })).status, 403);
+  const unknown = await gateway.request('/v1/admin/consumers/con_none/usage', { as: gateway.admin });
+  assert.equal(unknown.status, 404);
+
   const own = await usage('', gateway.admin);
   assert.ok(own.every(({ crm_calls }) => crm_calls === 0));
   assert.deepEqual(await usage(`?to=${new Date(Date.now() - 2 * 86_400_000).toISOString()}`), []);

@@ -59,6 +59,10 @@ const query = Type.Object(
 const attempt = Type.Object(
   {
     consumer_id: orNull(id, 'Null only when the key is unknown.'),
+    consumer_name: orNull(
+      Type.String({ maxLength: 400, examples: ['Partner A'] }),
+      'Its name now; null where it was revoked.',
+    ),
     endpoint: Type.String({
       maxLength: 300,
       description: 'Method and route pattern.',
@@ -107,7 +111,6 @@ const attempt = Type.Object(
 );
 
 const shown = shownAs(attempt);
-const show = (found: ListedAttempt) => shown({ ...found, mode: modeOf(found.consumer_id) });
 
 const all = {
   method: 'GET',
@@ -126,11 +129,11 @@ const description =
 
 interface AttemptsContext {
   audit: Audit;
-  directory: Pick<ConsumerDirectory, 'newestFirst'>;
+  directory: Pick<ConsumerDirectory, 'newestFirst' | 'consumer'>;
 }
 
 /** Lists the attempts to authenticate, and how each ended. */
-export function listAuthAttemptsRoute({ audit, directory }: AttemptsContext, cursors: CursorCodec): Route {
+export function listAuthAttemptsRoute(context: AttemptsContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
     path: '/v1/admin/auth-attempts',
@@ -140,12 +143,12 @@ export function listAuthAttemptsRoute({ audit, directory }: AttemptsContext, cur
     permission: { resource: 'consumers', action: 'read' },
     request: { query },
     handle: ({ query: sent, consumer }) =>
-      list({ ...sent, ofConsumers: idsManagedBy(consumer as Consumer, directory) }, audit, cursors),
+      list({ ...sent, ofConsumers: idsManagedBy(consumer as Consumer, context.directory) }, context, cursors),
   });
 }
 
 /** The same, of the consumer that asks. */
-export function listOwnAttemptsRoute(audit: Audit, cursors: CursorCodec): Route {
+export function listOwnAttemptsRoute(context: AttemptsContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
     path: '/v1/consumer/auth-attempts',
@@ -155,13 +158,13 @@ export function listOwnAttemptsRoute(audit: Audit, cursors: CursorCodec): Route 
     permission: { anyCredentials: true },
     request: { query: ownQuery },
     handle: ({ query: sent, consumer }) =>
-      list({ ...sent, consumer_id: (consumer as Consumer).id }, audit, cursors),
+      list({ ...sent, consumer_id: (consumer as Consumer).id }, context, cursors),
   });
 }
 
 async function list(
   sent: Static<typeof query> & { ofConsumers?: AttemptQuery['ofConsumers'] },
-  audit: Audit,
+  { audit, directory }: AttemptsContext,
   cursors: CursorCodec,
 ) {
   const { limit = defaultLimit, cursor, since: from, address, ...filters } = sent;
@@ -174,6 +177,11 @@ async function list(
     ...(cursor !== undefined && { after: cursors.decode(cursor, name) as string }),
     limit: limit + 1,
   });
+  const show = (attempted: ListedAttempt) => {
+    const { consumer_id: of } = attempted;
+    const consumer_name = of === null ? null : (directory.consumer(of)?.name ?? null);
+    return shown({ ...attempted, consumer_name, mode: modeOf(of) });
+  };
   return pageAnswer(found, limit, show, (last) => cursors.encode(last.id, name));
 }
 

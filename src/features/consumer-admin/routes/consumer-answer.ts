@@ -8,15 +8,14 @@ import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { entityTag } from '../../../records/representation.ts';
-import { consumerSchema } from './schemas.ts';
 
 export const noUses = new Map<string, string>();
 export const tagHeaders = {
   ETag: 'Entity tag of the consumer without its last use, for If-Match and If-None-Match.',
 };
-/** Of the operations that read a consumer. */
+/** Of the operations that read a consumer; each has its schema. */
 export const readAnswers = {
-  200: { description: 'The consumer.', schema: consumerSchema, headers: tagHeaders },
+  200: { description: 'The consumer.', headers: tagHeaders },
   304: {
     description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
     headers: tagHeaders,

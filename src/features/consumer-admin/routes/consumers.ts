@@ -6,12 +6,18 @@ import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../a
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import { requireManaged, requireNotRotated } from '../../../identity/consumers/authority.ts';
-import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import {
+  type Consumer,
+  type ConsumerStatus,
+  consumerStatuses,
+  statusOf,
+} from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
 import { isManagedBy } from '../../../identity/consumers/test-families.ts';
+import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { type Mode, modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { ProblemCode } from '../../../platform/base/problems.ts';
 import {
@@ -24,6 +30,7 @@ import {
 } from './consumer-answer.ts';
 import {
   consumerSchema,
+  consumerWithUseSchema,
   createdConsumerSchema,
   idParams,
   mode,
@@ -38,6 +45,7 @@ export interface ConsumersContext {
   /** The loaded consumers, newest first. */
   directory: { newestFirst(): readonly Consumer[] };
   audit: Pick<Audit, 'lastUses'>;
+  allowances: Pick<Allowances, 'used'>;
 }
 
 const list = 'consumers';
@@ -60,6 +68,35 @@ export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec):
   ];
 }
 
+const query = Type.Object(
+  {
+    ...pageParameters,
+    q: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        format: 'text',
+        description: 'Only consumers that have this text in their name or id; case does not count.',
+        examples: ['partner'],
+      }),
+    ),
+    status: Type.Optional(
+      Type.Enum(consumerStatuses, {
+        description: '`expired`: `validUntil` has passed. Consumers that were revoked are not listed.',
+        examples: ['active'],
+      }),
+    ),
+    mode: Type.Optional(mode),
+  },
+  { additionalProperties: false },
+);
+
+interface Filters {
+  q?: string;
+  status?: ConsumerStatus;
+  mode?: Mode;
+}
+
 /** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
 function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec): Route {
   return defineRoute({
@@ -67,9 +104,9 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
     method: 'GET',
     operationId: 'listConsumers',
     summary: 'List consumers',
-    description: 'Newest first, ties broken by id. A cursor works only for this list.',
+    description: 'Newest first, ties broken by id. A cursor works only with the same filters.',
     permission: { resource: 'consumers', action: 'read' },
-    request: { query: Type.Object(pageParameters, { additionalProperties: false }) },
+    request: { query },
     answers: {
       200: {
         description: 'A page.',
@@ -77,17 +114,34 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
       },
     },
     problems: ['invalid_cursor'],
-    async handle({ query: { limit = defaultLimit, cursor }, consumer: caller }) {
-      const after = cursor === undefined ? undefined : (cursors.decode(cursor, list) as ListPosition);
-      const consumers = directory.newestFirst().filter((listed) => isManagedBy(caller as Consumer, listed));
+    async handle({ query: { limit = defaultLimit, cursor, ...filters }, consumer: caller }) {
+      const name = listName(filters);
+      const after = cursor === undefined ? undefined : (cursors.decode(cursor, name) as ListPosition);
+      const now = wallMs();
+      const consumers = directory
+        .newestFirst()
+        .filter((listed) => isManagedBy(caller as Consumer, listed) && isWanted(listed, filters, now));
       const start = after ? consumers.findIndex((consumer) => compareNewestFirst(consumer, after) > 0) : 0;
       const found = start === -1 ? [] : consumers.slice(start, start + limit + 1);
       const uses = await audit.lastUses(found);
-      const now = wallMs();
       const show = (consumer: Consumer) => viewOfConsumer(consumer, now, uses);
-      return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, list));
+      return pageAnswer(found, limit, show, ({ createdAt, id }) => cursors.encode({ createdAt, id }, name));
     },
   });
+}
+
+/** What a cursor is bound to; cursors of earlier versions know no filters. */
+function listName({ q, status, mode: wanted }: Filters): string {
+  return (q ?? status ?? wanted) ? JSON.stringify([list, q, status, wanted]) : list;
+}
+
+function isWanted(consumer: Consumer, { q, status, mode: wanted }: Filters, now: number): boolean {
+  const text = q?.trim().toLowerCase() ?? '';
+  return (
+    [consumer.name, consumer.id].some((one) => one.toLowerCase().includes(text)) &&
+    (status === undefined || statusOf(consumer, now) === status) &&
+    (wanted === undefined || modeOf(consumer.id) === wanted)
+  );
 }
 
 /** Makes a consumer with its first pair. No other answer shows that secret. */
@@ -125,7 +179,7 @@ function createRoute({ administration }: ConsumersContext): Route {
 }
 
 /** Reads one consumer from the secrets manager, so that an operator sees a change at once. */
-function readRoute({ administration, audit }: ConsumersContext): Route {
+function readRoute({ administration, audit, allowances }: ConsumersContext): Route {
   return defineRoute({
     ...one,
     method: 'GET',
@@ -134,11 +188,12 @@ function readRoute({ administration, audit }: ConsumersContext): Route {
     permission: { resource: 'consumers', action: 'read' },
     conditional: 'If-None-Match',
     request: { params: idParams },
-    answers: readAnswers,
+    answers: { ...readAnswers, 200: { ...readAnswers[200], schema: consumerWithUseSchema } },
     async handle({ params, headers: { 'if-none-match': known }, consumer: caller }) {
       const consumer = await administration.find(seen(params, caller));
       requireManaged(caller as Consumer, consumer);
-      return unlessNotModified(known, await consumerAnswer(consumer, audit));
+      const allowance = await allowances.used(consumer);
+      return unlessNotModified(known, await consumerAnswer(consumer, audit, { allowance }));
     },
   });
 }

@@ -5,6 +5,7 @@ import { defineRoute, json, type Route } from '../../../api/route.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
 import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { listOwnAttemptsRoute } from './auth-attempts.ts';
 import { authorityOf, consumerAnswer, readAnswers } from './consumer-answer.ts';
@@ -14,6 +15,7 @@ interface Context {
   administration: Pick<ConsumerAdministration, 'rotate'>;
   audit: Audit;
   allowances: Pick<Allowances, 'used'>;
+  directory: Pick<ConsumerDirectory, 'newestFirst' | 'consumer'>;
 }
 
 const one = {
@@ -25,7 +27,7 @@ const one = {
 
 /** What a consumer sees and changes of itself, with any credentials. */
 export function ownConsumerRoutes(context: Context, cursors: CursorCodec): Route[] {
-  return [readRoute(context), rotateRoute(context), listOwnAttemptsRoute(context.audit, cursors)];
+  return [readRoute(context), rotateRoute(context), listOwnAttemptsRoute(context, cursors)];
 }
 
 /** Shows a consumer what it may do. */

@@ -297,10 +297,17 @@ export const usedAllowance = Type.Object(
   { description: allowanceText },
 );
 
-export const ownConsumerSchema = Type.Object(
-  { ...consumerProperties, allowance: orNull(usedAllowance, allowanceText) },
-  { title: 'OwnConsumer', description: 'The consumer that asks. Nothing here is secret.' },
-);
+const propertiesWithUse = { ...consumerProperties, allowance: orNull(usedAllowance, allowanceText) };
+
+export const ownConsumerSchema = Type.Object(propertiesWithUse, {
+  title: 'OwnConsumer',
+  description: 'The consumer that asks. Nothing here is secret.',
+});
+
+export const consumerWithUseSchema = Type.Object(propertiesWithUse, {
+  title: 'ConsumerWithUse',
+  description: 'A consumer, with what is used of its allowance. Nothing here is secret.',
+});
 
 export const createdConsumerSchema = Type.Object(
   { ...consumerProperties, apiKey, apiSecret },

@@ -58,6 +58,8 @@ describe('GET /v1/admin/auth-attempts', () => {
   };
 
   test('has every attempt, with how it ended and whose it was', async () => {
+    const read = await gateway.request(`/v1/admin/consumers/${shop.id}`, { as: gateway.admin });
+    const { name: shopName } = (await read.json()) as { name: string };
     const cases: [string, { apiKey: string; apiSecret: string } | null, string, string | null, string][] = [
       ['accepted', shop, '/v1/quotes?limit=1', shop.id, 'GET /v1/quotes'],
       ['missing', null, `/v1/quotes/${randomUUID()}`, null, 'GET /v1/quotes/:id'],
@@ -71,6 +73,7 @@ describe('GET /v1/admin/auth-attempts', () => {
       const { status } = await gateway.request(target, { as, headers });
       const { timestamp, ...entry } = await entryOf(id);
       assert.deepEqual(entry, {
+        consumer_name: consumerId === null ? null : shopName,
         ...{ consumer_id: consumerId, endpoint, result, request_id: id, count: 1, status },
         mode: 'live',
         address: '127.0.0.1',

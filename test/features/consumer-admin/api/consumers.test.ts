@@ -168,6 +168,53 @@ describe('/v1/admin/consumers', () => {
     await assertProblem(wrong, 400, 'invalid_cursor', 'cursor');
   });
 
+  test('finds consumers by a part of the name or the id, by status and by mode, page after page', async () => {
+    const make = async (name: string, more: object = {}) => {
+      const body = { name, permissions, ...more };
+      return (await (await gateway.request(path, { body, as: gateway.admin })).json()) as View;
+    };
+    const { id } = await make('Alpine Tours East');
+    await make('Alpine Tours West', { enabled: false });
+    await make('Alpine Tours Past', { validUntil: '2020-01-01T00:00:00Z' });
+    await make('Alpine Tours Trial', { mode: 'test' });
+    const list = async (query: string) => {
+      const response = await gateway.request(`${path}?${query}`, { as: gateway.admin });
+      assert.equal(response.status, 200, await response.clone().text());
+      return (await response.json()) as { data: View[]; next_cursor: string | null };
+    };
+    const found = async (query: string) =>
+      (await list(query)).data.map(({ name }) => name.split(' ').at(-1)).toSorted();
+    assert.deepEqual(await found('q=ALPINE%20tours'), ['East', 'Past', 'Trial', 'West']);
+    assert.deepEqual(await found(`q=${id.slice(0, 12)}&status=active`), ['East']);
+    assert.deepEqual(await found('q=alpine&status=disabled'), ['West']);
+    assert.deepEqual(await found('q=alpine&status=expired'), ['Past']);
+    assert.deepEqual(await found('q=alpine&status=active&mode=live'), ['East']);
+    assert.deepEqual(await found('q=alpine&mode=test'), ['Trial']);
+    assert.deepEqual(await found('q=no%20such'), []);
+    const first = await list('q=alpine&limit=3');
+    const cursor = encodeURIComponent(first.next_cursor ?? '');
+    assert.deepEqual(await found(`q=alpine&limit=3&cursor=${cursor}`), ['East']);
+    const foreign = await gateway.request(`${path}?cursor=${cursor}`, { as: gateway.admin });
+    await assertProblem(foreign, 400, 'invalid_cursor', 'cursor');
+    for (const [parameter, wrong] of Object.entries({ q: '', status: 'revoked', mode: 'x' }))
+      await assertProblem(
+        await gateway.request(`${path}?${parameter}=${wrong}`, { as: gateway.admin }),
+        400,
+        'invalid_request',
+        parameter,
+      );
+  });
+
+  test('shows what is used of an allowance to whoever looks after the consumer', async () => {
+    const body = { name: 'Counted', permissions, allowance: { requests: 100, per: 'month' } };
+    const made = (await (await gateway.request(path, { body, as: gateway.admin })).json()) as View;
+    for (const _ of [1, 2]) await (await gateway.request('/v1/quotes', { as: made })).text();
+    const read = await gateway.request(`${path}/${made.id}`, { as: gateway.admin });
+    const { allowance } = (await read.json()) as { allowance: Record<string, unknown> };
+    assert.deepEqual({ ...allowance, resets_at: 0 }, { requests: 100, per: 'month', used: 2, resets_at: 0 });
+    assert.ok(Date.parse(String(allowance['resets_at'])) > Date.now());
+  });
+
   test('refuses what is no consumer, naming each fault, and makes none', async () => {
     const count = async () =>
       ((await (await send('GET', `${path}?limit=200`)).json()) as { data: [] }).data.length;

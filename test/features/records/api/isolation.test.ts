@@ -44,7 +44,7 @@ const coveredElsewhere = new Set([
     'rotateOwnConsumer',
   ],
   ...['listConsumers', 'createConsumer', 'getConsumer', 'updateConsumer', 'deleteConsumer', 'rotateConsumer'],
-  ...['listAuthenticationAttempts', 'listAuditEvents', 'getActivity', 'getCrmUsage'],
+  ...['listAuthenticationAttempts', 'listAuditEvents', 'getActivity', 'getCrmUsage', 'getConsumerUsage'],
   // test/features/test-mode/test-keys.test.ts
   'resetTestWorld',
   // test/features/events/feed.test.ts
