@@ -125,43 +125,39 @@ const settingsRules = `## One file for several environments
 function errorsPage(): string {
   const used = new Set(documentedRoutes().flatMap(problemCodes));
   const codes = Object.keys(problems) as ProblemCode[];
-  const rows = (wanted: ProblemCode[]) =>
-    wanted.map((name) => {
-      const { status, advice } = problems[name];
-      return [String(status), code(name), advice];
-    });
-  const header = ['status', 'code', 'what callers should do'];
+  const statuses = [...new Set(codes.map((name) => problems[name].status))].toSorted((a, b) => a - b);
+  const byStatus = statuses.map((status) => {
+    const named = codes.filter((name) => used.has(name) && problems[name].status === status);
+    return `- ${status}: ${named.map(code).join(', ')}`;
+  });
   const reserved = codes.filter((name) => !used.has(name));
   const explained = 'No operation of this version answers with these. Their meaning will not change:';
   return page('Errors', errorsIntroduction, [
-    table(header, rows(codes.filter((name) => used.has(name)))),
+    byStatus.join('\n'),
     ...(reserved.length === 0
       ? []
       : [`## Reserved codes\n\n${explained}\n\n${reserved.map(code).join(', ')}.`]),
     crmErrorsIntroduction.trim(),
-    table(['of Salesforce', 'only where', 'of this API', 'what to do in the org, or here'], crmErrorRows()),
+    crmErrors().join('\n'),
   ]);
 }
 
-function crmErrorRows(): string[][] {
-  return errorTable.map(({ codes, only, kind, advice }) => [
-    codes.map((name) => (name === '*' ? 'any' : code(name))).join(', '),
-    only?.where ?? '',
-    kind === 'session' ? 'none' : code(problemCodeOf(kind)),
-    advice,
-  ]);
+function crmErrors(): string[] {
+  return errorTable.map(({ codes, only, kind, advice }) => {
+    const names = codes.map((name) => (name === '*' ? 'any' : code(name))).join(', ');
+    const condition = only === undefined ? '' : ` (${only.where})`;
+    return `- ${names}${condition}: ${kind === 'session' ? '' : `${code(problemCodeOf(kind))}. `}${advice}`;
+  });
 }
 
 const crmErrorsIntroduction = `
-## What the CRM refuses
+## What Salesforce refuses
 
-For operators and administrators of the org: which code stands for an error of Salesforce; the first row that fits applies. Salesforce's texts are in the language of the
-integration user, so only its codes and field names are compared. \`the CRM refused a record\` in the log has them by \`request_id\`.
+For operators and administrators of the org: Salesforce's code, ours, and what to do there or here. The first line that fits applies; \`the CRM refused a record\` in the log has Salesforce's codes by \`request_id\`.
 `;
 
 const errorsIntroduction = `
-Every error is a problem document (RFC 9457), \`application/problem+json\`. Programs decide by \`code\`, which never changes its meaning; each has a page at
-\`/v1/problems/<code>\`, with an example.
+Every error is a problem document (RFC 9457), \`application/problem+json\`:
 
 \`\`\`json
 {
@@ -175,9 +171,11 @@ Every error is a problem document (RFC 9457), \`application/problem+json\`. Prog
 }
 \`\`\`
 
-Besides these there are \`errors\` (up to 20 faults of the request, each with \`message\` and a \`pointer\` into the body, a \`parameter\` or a \`header\`), \`retry_after\` (seconds, as
-\`Retry-After\`), and \`external_id\` (a write without Idempotency-Key whose outcome is unknown: the record to look up first). What isn't valid HTTP is \`invalid_request\` with 408, 431
-or 400: [time and size](rate-limits.md#time-and-size).
+There may also be \`errors\` (up to 20 faults of the request, each with \`message\` and a \`pointer\` into the body, a \`parameter\` or a \`header\`), \`retry_after\`
+(seconds, as \`Retry-After\`), and \`external_id\` (a write without Idempotency-Key whose outcome is unknown: look this record up first). What isn't valid HTTP is
+\`invalid_request\` with 400, 408 or 431: [time and size](rate-limits.md#time-and-size).
+
+Programs decide by \`code\`, which never changes its meaning. \`/v1/problems/<code>\` says what to do, with an example:
 `;
 
 function page(title: string, introduction: string, parts: string[]): string {

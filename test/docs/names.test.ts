@@ -111,9 +111,8 @@ describe('what the documentation names exists', () => {
 
   test('messages of the log', () => {
     const code = globSync('src/**/*.ts', { cwd: root }).map(readPage).join('\n');
-    const [, section = ''] = readPage('docs/logs.md').split(/^\| message \| level \| what it means \|$/m);
-    const [table = ''] = /(?:^\|.*\n)+/m.exec(section) ?? [];
-    const messages = [...table.matchAll(/^\| (`[^|]+`) \|/gm)]
+    const [, section = ''] = readPage('docs/logs.md').split(/^## Messages$/m);
+    const messages = [...section.matchAll(/^- (`[^:]+?`(?:, `.+?`)*): /gm)]
       .flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)])
       .flatMap(([, text = '']) => text.split('…'))
       .map((text) => text.trim())

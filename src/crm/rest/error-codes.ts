@@ -44,7 +44,7 @@ const says = (text: RegExp) => (met: Met) => text.test(met.error.message);
 /**
  * Salesforce's error codes; the first row that fits holds. REST Developer Guide, Status Codes and Error Responses; SOAP
  * Developer Guide, StatusCode. The code decides; the HTTP status only where the body is not the usual array, since sources
- * disagree about the pairs. docs/errors.md has this table.
+ * disagree about the pairs. docs/errors.md lists it.
  */
 export const errorTable: readonly ErrorRow[] = [
   {
