@@ -13,6 +13,7 @@ import { ObjectSize } from '../../../src/crm/scheduling/request-kind.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const budgetExhausted = () => new CrmFailure('budget_exhausted', 'no call is left', { retryAfter: 1 });
 
@@ -266,14 +267,20 @@ describe('requests that are forwarded to another replica', () => {
     const { forwarding, budget, operation } = startReplica('create');
     const reported: number[] = [];
     const items = ['locked', 'free'].map((item) => ({ item, isWrite: true, waitedMs: 0 }));
-    operation.answer = (done) =>
-      done === 'locked'
-        ? { failure: new CrmFailure('locked', 'another has it', { mayBeOthers: true }), ofItem: true }
-        : { result: { done } };
-    void forwarding.receive(items, 12_000, (index) => reported.push(index));
+    const held = Promise.withResolvers<void>();
+    operation.answer = async (done) => {
+      if (done === 'locked' && operation.executed.length === 1)
+        return { failure: new CrmFailure('locked', 'another has it', { mayBeOthers: true }), ofItem: true };
+      if (done === 'locked') await held.promise;
+      return { result: { done } };
+    };
+    const received = forwarding.receive(items, 12_000, (index) => reported.push(index));
     budget.give();
-    await settled();
+    await eventually(() => assert.deepEqual(operation.executed, [['locked', 'free'], ['locked']]));
     assert.deepEqual(reported, [1]);
+    held.resolve();
+    await received;
+    assert.deepEqual(reported, [1, 0]);
   });
 
   it('are sent by their own replica where the answer is too large to return', async () => {
