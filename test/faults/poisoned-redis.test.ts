@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { Redis } from 'ioredis';
+import { openBudget } from '../support/call-budget.ts';
 import { type Cluster, startCluster } from '../support/cluster.ts';
 import { eventually } from '../support/eventually.ts';
 import { startLoad } from '../support/load.ts';
@@ -17,23 +18,28 @@ const postgres = await startPostgres();
 const redis = await startRedis();
 const skip = (!postgres || !redis) && 'there is no PostgreSQL or no Redis';
 
+/** Two calls a second. */
+const dailyCalls = 2 * 86_400;
+
 describe('two gateways, and somebody who can write to their Redis', { skip }, () => {
   let ownOrg: OwnOrg;
   let cluster: Cluster;
   let intruder: Redis;
+  let budget: Awaited<ReturnType<typeof openBudget>>;
 
   before(async () => {
     const { url } = redis as RedisServer;
     ownOrg = await startOwnOrg();
     cluster = await startCluster(2, ownOrg, {
       ...{ DATABASE_URL: postgres?.url, REDIS_URL: url, RATE_LIMIT_PER_MINUTE: '0' },
-      // Short enough for replicas to share calls.
-      ...{ CRM_DAILY_CALL_BUDGET: String(2 * 86_400), CRM_MAX_WAIT_MS: '20000' },
+      ...{ CRM_DAILY_CALL_BUDGET: String(dailyCalls), CRM_MAX_WAIT_MS: '20000' },
     });
+    budget = await openBudget(url, cluster.secretsDir, dailyCalls);
     intruder = new Redis(url);
   });
   after(async () => {
     await cluster.remove();
+    await budget.close();
     intruder.disconnect();
     await ownOrg.close();
     await redis?.stop();
@@ -72,26 +78,27 @@ describe('two gateways, and somebody who can write to their Redis', { skip }, ()
   it('take no answer of theirs for that of a replica, and give them no request', async () => {
     const { create } = createRequests(cluster);
     const before = (await cluster.org.records('Quote__c')).length;
+    const rejectedBefore = (await rejected(0)) + (await rejected(1));
     const forged: Promise<unknown>[] = [];
+    const answered: Promise<unknown>[] = [];
     const stolen: unknown[] = [];
     const spy = intruder.duplicate();
     await spy.psubscribe('crm_*');
-    // Whatever they say to each other is answered at once: an invitation with an own one, requests with a success.
+    // Whatever they say to each other is answered at once: an invitation with an own one, a batch with successes.
     spy.on('pmessage', (_pattern: string, channel: string, text: string) => {
-      const { type, from, party, loan, id, items } = JSON.parse(text);
+      const { type, from, batchKey, id, invitation, requests } = JSON.parse(text);
       const group = channel.split(':').slice(0, 4).join(':');
       if (from === 'intruder') return;
       if (type === 'invitation') {
-        const invitation = { type, id: 'forged', from: 'intruder', party, room: 200 };
-        forged.push(intruder.publish(group, JSON.stringify(invitation)));
+        const message = { type, id: 'forged', from: 'intruder', batchKey, capacity: 200 };
+        forged.push(intruder.publish(group, JSON.stringify(message)));
       }
-      if (type === 'items') {
+      if (type === 'batch') {
         const result = { nativeId: 'a00000000000001AAA' };
-        const outcomes = items.map((_item: unknown, index: number) => [index, { result }]);
-        forged.push(
-          intruder.publish(`${group}:${from}`, JSON.stringify({ type: 'outcomes', loan, outcomes })),
-        );
-        if (id === 'forged') stolen.push(...items);
+        const outcomes = requests.map((_request: unknown, index: number) => [index, { result }]);
+        const message = { type: 'outcomes', batch: id, outcomes };
+        if (requests.length > 0) answered.push(intruder.publish(`${group}:${from}`, JSON.stringify(message)));
+        if (invitation === 'forged') stolen.push(...requests);
       }
     });
     let made = 0;
@@ -99,11 +106,23 @@ describe('two gateways, and somebody who can write to their Redis', { skip }, ()
       await create(cluster.gateways[client % 2]?.url as string);
       made += 1;
     });
-    await eventually(() => assert.ok(forged.length >= 10), { pause: () => load.successes(1) });
+    // Only while calls are short do replicas share them.
+    const shorten = async () => {
+      await budget.drain();
+      await load.successes(1);
+    };
+    await eventually(() => assert.deepEqual([forged.length >= 10, answered.length >= 3], [true, true]), {
+      pause: shorten,
+    });
     await load.stop();
-    await Promise.all(forged);
+    await Promise.all([...forged, ...answered]);
     spy.disconnect();
     assert.deepEqual([load.failures, stolen], [[], []]);
+    // Both receive an invitation, and one what is sent to it.
+    const ignored = 2 * forged.length + answered.length;
+    await eventually(async () =>
+      assert.equal((await rejected(0)) + (await rejected(1)) - rejectedBefore, ignored),
+    );
     assert.equal((await cluster.org.records('Quote__c')).length - before, made);
   });
 });
