@@ -7,7 +7,7 @@ import { settingsTable } from '../src/app/settings.ts';
 import { errorTable } from '../src/crm/rest/error-codes.ts';
 import { problemCodeOf } from '../src/crm/rest/problems.ts';
 import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
-import type { Setting } from '../src/platform/settings/setting.ts';
+import { type Setting, text } from '../src/platform/settings/setting.ts';
 import { mappingSchema } from '../src/records/mapping.ts';
 import { deployFiles } from './deploy-files.ts';
 
@@ -35,27 +35,26 @@ function mappingSchemaFile(): string {
 
 function settingsPage(): string {
   const rows = Object.entries(settingsTable as Record<string, Setting>).map(([key, row]) => [
-    code(key),
-    code(row.env),
+    `${code(key)}<br>${code(row.env)}`,
     valuesOf(row.schema),
     showDefault(row.fallback),
     row.doc,
   ]);
   return page('Settings', settingsIntroduction, [
-    table(['key', 'variable', 'value', 'default', 'meaning'], rows),
+    table(['key, variable', 'value', 'default', 'meaning'], rows),
     settingsRules,
   ]);
 }
 
-/** A default that follows from other settings is explained in the meaning. */
+/** Empty where there is none, or where it follows from other settings, which the meaning says. */
 function showDefault(fallback: unknown): string {
-  if (typeof fallback === 'function') return 'see meaning';
-  if (fallback === undefined) return 'not set';
+  if (typeof fallback === 'function' || fallback === undefined) return '';
   return code(typeof fallback === 'string' ? fallback : JSON.stringify(fallback));
 }
 
-/** The schema of a setting in words. */
+/** The schema of a setting in words; nothing where any text will do. */
 function valuesOf(schema: TSchema): string {
+  if (schema === text) return '';
   const {
     type,
     enum: choices,
@@ -66,40 +65,31 @@ function valuesOf(schema: TSchema): string {
     description?: string;
   };
   if (choices !== undefined) return choices.map((choice) => code(String(choice))).join(', ');
-  if (type === 'integer') return `whole number${rangeOf(schema)}`;
-  if (type === 'number') return `number${rangeOf(schema)}`;
-  if (type === 'boolean') return '`true` or `false`';
-  if (type === 'array') return description ?? 'list of texts; in the variable separated by commas';
+  if (type === 'integer' || type === 'number') return rangeOf(schema);
+  if (type === 'boolean') return '`true`, `false`';
+  if (type === 'array') return description ?? 'list';
   return description ?? 'text';
 }
 
 function rangeOf(schema: TSchema): string {
   const { minimum, exclusiveMinimum, maximum } = schema as Record<string, number | undefined>;
-  const low =
-    minimum === undefined
-      ? exclusiveMinimum === undefined
-        ? ''
-        : ` over ${exclusiveMinimum}`
-      : `, ${minimum}`;
-  if (maximum === undefined) return low === '' ? '' : `${low} or more`;
-  return exclusiveMinimum === undefined ? `${low} to ${maximum}` : `${low}, at most ${maximum}`;
+  if (exclusiveMinimum !== undefined) return `over ${exclusiveMinimum}, at most ${maximum}`;
+  return maximum === undefined ? `${minimum} or more` : `${minimum} to ${maximum}`;
 }
 
 const settingsIntroduction = `
-Each setting has a key for the configuration file and an environment variable that overrides it. The file is
-\`handoff.config.json\` in the working directory, or the one that \`--config FILE\` names; it need not exist. A key with a
-dot is a field of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. An empty variable counts as not set.
+Each setting has a key for the configuration file, \`handoff.config.json\` or what \`--config FILE\` names, and an
+environment variable that overrides it. A key with a dot is a field of an object: \`crm.loginUrl\` is
+\`{"crm": {"loginUrl": "…"}}\`. In variables lists are separated by commas, and an empty one counts as not set.
 
-The service does not start while the file has an unknown key, or a setting is wrong or missing. The message names all of
-them at once. An unknown variable with the prefix of a section (\`CRM_\`, \`HANDOFF_\`, \`RATE_LIMIT_\` and so on) is
-wrong too, except those that Kubernetes and Docker set for other services. Any other variable whose name is similar to
-that of a setting, \`LOGLEVEL\` for example, is reported in a warning in the log.
+If a setting is unknown, wrong or missing, the service names all of them and doesn't start; a variable that only looks
+like a setting, such as \`LOGLEVEL\`, is a warning in the log.
 `;
 
 const settingsRules = `## One file for several environments
 
 \`environments.dev\`, \`environments.staging\` and \`environments.prod\` may hold any of the settings. The section that
-\`environment\` names overrides the rest of the file, and environment variables override both:
+\`environment\` names overrides the rest of the file:
 
 \`\`\`json
 {
@@ -113,14 +103,11 @@ const settingsRules = `## One file for several environments
 
 ## Settings that belong together
 
-- Of \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`, all are needed as soon as one of them, \`crm.audience\` or
-  \`crm.privateKeySecret\` is set. With none of them set, the simulated org is used.
-- A number of \`workers\` over 1 needs \`databaseUrl\` and \`redisUrl\`.
-- \`dining.baseUrl\` and \`dining.username\` are needed as soon as one of them or \`dining.passwordSecret\` is set. With
-  none of them set, a simulated partner is used, and in production there are no reservations.
-- \`tls.certFile\` and \`tls.keyFile\` belong together, and so do \`tls.clientCaFile\` and \`tls.clientAuth\`, which need the
-  first two.
-- \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and the three \`crm.*\` settings above, refuses simulators, creates no first consumers, and accepts an \`http://\` address of the CRM or the partner on this machine only.`;
+- \`crm.loginUrl\`, \`crm.clientId\` and \`crm.username\`; \`dining.baseUrl\` and \`dining.username\`; \`people.issuer\` and
+  \`people.clientId\`.
+- \`tls.certFile\` and \`tls.keyFile\`; with these, \`tls.clientCaFile\` and \`tls.clientAuth\`.
+- \`NODE_ENV=production\` needs \`environment\`, \`databaseUrl\`, \`redisUrl\` and the three of \`crm\`, refuses simulators and
+  \`http://\` except to this machine, and makes no first consumers.`;
 
 function errorsPage(): string {
   const used = new Set(documentedRoutes().flatMap(problemCodes));

@@ -8,20 +8,19 @@ export const consoleSettings = {
     'CRM_RECORD_URL',
     like('^https?://[^\\s{}]+\\{id\\}[^\\s{}]*$', 'an http:// or https:// URL with {id} in it'),
     undefined,
-    "Address of a record's page in the CRM, with `{id}` in place of its id, for links of the console; `<instance_url>/{id}` when not set.",
+    "A record's page in Salesforce, for the console's links; defaults to `<instance_url>/{id}`.",
   ),
   'console.enabled': setting(
     'CONSOLE_ENABLED',
     Type.Boolean(),
     ({ production }) => !production,
-    'Whether the console is served at `/console/`; true when not set, in production false. See console.md.',
+    'Serves the console at `/console/`; defaults to true outside production. See console.md.',
   ),
   'console.resultOrigins': setting(
     'CONSOLE_RESULT_ORIGINS',
     Type.Array(text, { maxItems: 32 }),
     [],
-    'Origins of search programs whose pages may pass results to the console (comma separated), such as `https://search.example.com`; ' +
-      'http only for this machine outside production. None when not set. See console.md.',
+    'Origins whose pages may pass results to the console, such as `https://search.example.com`. See console.md.',
   ),
 };
 

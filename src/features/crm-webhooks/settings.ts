@@ -6,7 +6,7 @@ export const crmWebhooksSettings = {
     'WEBHOOK_RETENTION_DAYS',
     days,
     30,
-    'How long received webhooks are kept; a repeat is recognised for so long.',
+    'How long received webhooks are kept, and repeats recognised.',
   ),
 };
 

@@ -6,7 +6,7 @@ const discoverySettings = {
     'SECURITY_CONTACT',
     like('^(?:https://|mailto:|tel:)[^\\s]+$', 'an https://, mailto: or tel: URI'),
     undefined,
-    'Where to report vulnerabilities. If set, `/.well-known/security.txt` (RFC 9116) has it.',
+    'Where to report vulnerabilities: `/.well-known/security.txt` has it.',
   ),
 };
 

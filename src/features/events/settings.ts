@@ -7,13 +7,13 @@ export const eventsSettings = {
     'CHANGES_POLL_SECONDS',
     seconds(0, 3600),
     (earlier) => (earlier['crm.loginUrl'] === undefined ? 5 : 60),
-    'How often changes of records are read from the CRM, with one call; 60, and 5 with the simulator, when not set. 0 turns events off.',
+    'How often changes are read from Salesforce, with one call; defaults to 60, with the simulated org 5. 0 turns events off.',
   ),
   'changes.minimumSeconds': setting(
     'CHANGES_MINIMUM_SECONDS',
     seconds(0.1, 3600),
     (earlier) => (earlier['crm.loginUrl'] === undefined ? 2 : 15),
-    'Shortest time between two such reads, when the service knows of a change; 15, and 2 with the simulator, when not set.',
+    'Shortest time between two such reads; defaults to 15, with the simulated org 2.',
   ),
   'changes.retentionDays': setting(
     'CHANGES_RETENTION_DAYS',

@@ -7,25 +7,25 @@ export const handoffSettings = {
     'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
     oneOf('refuse', 'accept'),
     'refuse',
-    'What happens to a hand-off while the CRM is unavailable, without `Prefer: respond-async`: `refuse` answers 502, 503 or 504, `accept` stores it and answers 202.',
+    'While Salesforce is unavailable, hand-offs without `Prefer: respond-async` are refused (502, 503, 504), or stored (202).',
   ),
   'handoff.queueLimit': setting(
     'HANDOFF_QUEUE_LIMIT',
     Type.Integer({ minimum: 1, maximum: 10_000_000 }),
     100_000,
-    'Accepted hand-offs that may wait for the CRM; further ones are refused with 503.',
+    'Stored hand-offs that may wait; further ones get 503.',
   ),
   'handoff.queueLimitPerConsumer': setting(
     'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
     Type.Integer({ minimum: 1, maximum: 10_000_000 }),
     (earlier) => Math.max(1, Math.floor(Number(earlier['handoff.queueLimit']) / 5)),
-    'Accepted hand-offs of one consumer that may wait for the CRM; further ones are refused with 503. A fifth of `handoff.queueLimit` when not set.',
+    'The same of one consumer; defaults to a fifth of `handoff.queueLimit`.',
   ),
   'handoff.repeatWindowSeconds': setting(
     'HANDOFF_REPEAT_WINDOW_SECONDS',
     seconds(0, 86_400),
     0,
-    'How long a hand-off without Idempotency-Key counts as a repeat if the same consumer sends the same body again; 0 = off.',
+    'How long an equal hand-off of a consumer without Idempotency-Key counts as a repeat; 0: off.',
   ),
 };
 

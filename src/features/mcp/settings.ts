@@ -7,7 +7,7 @@ const mcpSettings = {
     'MCP_ENABLED',
     Type.Boolean(),
     true,
-    'Whether the tools for agents (MCP) are served at `/mcp`. See agents.md.',
+    'Serves the tools for agents at `/mcp`. See agents.md.',
   ),
 };
 

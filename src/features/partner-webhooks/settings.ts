@@ -8,8 +8,7 @@ export const partnerWebhooksSettings = {
     'CHANGES_PRIVATE_NETWORKS',
     Type.Array(text, { maxItems: 64 }),
     ({ production }) => (production ? [] : ['127.0.0.0/8', '::1/128']),
-    'Private networks that webhook endpoints may be in: CIDR blocks (comma separated), or `none`; ' +
-      'the loopback blocks outside production when not set.',
+    'CIDR blocks of private networks that webhook endpoints may be in, or `none`; defaults to loopback outside production, else none.',
     { normalize: (blocks) => blocks.filter((block) => block !== 'none') },
   ),
 };

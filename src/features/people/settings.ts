@@ -11,14 +11,9 @@ export const peopleSettings = {
     'PEOPLE_ISSUER',
     httpUrl,
     undefined,
-    'OpenID Connect issuer at which people sign in to the console; http only for this machine outside production. Not set: nobody can. See people.md.',
+    'OpenID Connect issuer at which people sign in. See people.md.',
   ),
-  'people.clientId': setting(
-    'PEOPLE_CLIENT_ID',
-    text,
-    undefined,
-    'Client id of the gateway at the issuer. Its secret, where it has one, is `people/<environment>/client-secret` in the secrets manager.',
-  ),
+  'people.clientId': setting('PEOPLE_CLIENT_ID', text, undefined, "The gateway's client id there."),
   'people.scopes': setting(
     'PEOPLE_SCOPES',
     like(
@@ -27,32 +22,22 @@ export const peopleSettings = {
       500,
     ),
     'openid email profile',
-    'Scopes that the gateway asks the issuer for.',
+    'Scopes that the gateway asks for.',
   ),
   'people.label': setting(
     'PEOPLE_LABEL',
     like('^\\P{C}{1,60}$', 'up to 60 characters', 60),
     'your company account',
-    'What people sign in with, on the button of the console: `Sign in with <label>`.',
+    'What the button says after `Sign in with`.',
   ),
-  'people.only': setting(
-    'PEOPLE_ONLY',
-    Type.Boolean(),
-    false,
-    'Whether the console has no form for API keys.',
-  ),
+  'people.only': setting('PEOPLE_ONLY', Type.Boolean(), false, 'The console has no form for API keys.'),
   'people.idleMinutes': setting(
     'PEOPLE_IDLE_MINUTES',
     moreThanZero(10_080),
     60,
-    'After so many minutes without a request a session of a person ends.',
+    'When a session without requests ends.',
   ),
-  'people.sessionHours': setting(
-    'PEOPLE_SESSION_HOURS',
-    moreThanZero(720),
-    12,
-    'After so many hours a session of a person ends in any case.',
-  ),
+  'people.sessionHours': setting('PEOPLE_SESSION_HOURS', moreThanZero(720), 12, 'When every session ends.'),
 };
 
 export type PeopleSettings = SettingsOf<typeof peopleSettings>;

@@ -7,13 +7,13 @@ const readCopySettings = {
     'COPY_ENABLED',
     Type.Boolean(),
     false,
-    'Whether quotes, bookings and members are copied to the database, to answer reads that accept an older answer. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
+    'Copies records to the database, for reads that accept an older answer. Needs `changes.pollSeconds` over 0; the same for all replicas. See copy.md.',
   ),
   'copy.defaultMaxAgeSeconds': setting(
     'COPY_DEFAULT_MAX_AGE_SECONDS',
     seconds(0, 86_400),
     0,
-    'How old the answer to a read without `Cache-Control` may be, where there is a copy; 0 = the CRM is asked.',
+    'How old answers from the copy may be without `Cache-Control`; 0: Salesforce is asked.',
   ),
 };
 

@@ -6,7 +6,7 @@ const recordsSettings = {
     'MEMBER_CACHE_SECONDS',
     seconds(0, 300),
     300,
-    'How long a member that was read may be cached, if no webhook says earlier that it has changed; 0 turns it off. Without effect where `copy.enabled` is true.',
+    'How long members are cached if no webhook reports a change; 0: off. Without effect with `copy.enabled`.',
   ),
 };
 

@@ -14,35 +14,33 @@ export const reservationsSettings = {
     'DINING_BASE_URL',
     httpUrl,
     undefined,
-    'Booking server of the dining partner; `/v3/…` follows it. The simulator when not set, and in production no reservations.',
+    "The dining partner's booking server. Not set: the simulated partner, in production no reservations.",
     { normalize: withoutLastSlash },
   ),
-  'dining.username': setting('DINING_USERNAME', text, undefined, 'User name at the dining partner.'),
+  'dining.username': setting('DINING_USERNAME', text, undefined, 'User name there.'),
   'dining.passwordSecret': setting(
     'DINING_PASSWORD_SECRET',
     secretName,
     ({ environment }) => `dining/${environment}/password`,
-    'Name of the secret that holds the password; `dining/<environment>/password` when not set.',
+    'Secret with the password; defaults to `dining/<environment>/password`.',
   ),
   'dining.timeZones': setting(
     'DINING_TIME_ZONES',
     Type.Array(text, { maxItems: 1000 }),
     ({ production }) => (production ? [] : ['casa-olivo-7=Europe/Madrid']),
-    'Time zones of restaurants, each as `<merchant_id>=<IANA name>` (comma separated), for people who look at a reservation; ' +
-      'outside production that of the simulated restaurant when not set.',
+    "Restaurants' time zones, each `<merchant_id>=<IANA name>`.",
   ),
   'dining.merchants': setting(
     'DINING_MERCHANTS',
     merchants,
     [] as Merchant[],
-    'Restaurants of the dining partner, each `{merchant_id, name, time_zone, services: [{service_id, name}]}`, for callers who look ' +
-      'for one. Where it is set, others are refused. See dining-partner.md.',
+    'Restaurants; others are refused. See dining-partner.md.',
   ),
   reservationRetentionDays: setting(
     'RESERVATION_RETENTION_DAYS',
     Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
     90,
-    "How long the guest's data in a reservation is kept, from the end of the reservation's time.",
+    "How long the guest's data is kept after a reservation's end.",
   ),
 };
 

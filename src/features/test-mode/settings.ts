@@ -7,7 +7,7 @@ const testModeSettings = {
     'TEST_KEYS_ENABLED',
     Type.Boolean(),
     true,
-    'Whether the credentials of test consumers are accepted. They work on records in the database of the service, never on the CRM.',
+    'Accepts the credentials of test consumers, which never reach Salesforce.',
   ),
 };
 

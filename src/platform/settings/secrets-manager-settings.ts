@@ -9,7 +9,7 @@ export const secretsManagerSettings = {
     'VAULT_ADDR',
     httpUrl,
     undefined,
-    'Vault, such as `https://vault.example.com:8200`. Needed with `vault`.',
+    'Such as `https://vault.example.com:8200`; needed with `vault`.',
     { normalize: withoutLastSlash, secret: true, onlyWith: 'vault' },
   ),
   'vault.token': setting(
@@ -24,33 +24,29 @@ export const secretsManagerSettings = {
     'VAULT_K8S_ROLE',
     text,
     undefined,
-    "Role to sign in to Vault as, with the pod's service account.",
+    "Role to sign in as with the pod's service account.",
     { onlyWith: 'vault' },
   ),
   'vault.kubernetesMount': setting(
     'VAULT_K8S_MOUNT',
     vaultPath,
     'kubernetes',
-    'Where the Kubernetes auth method is mounted.',
+    'Mount of the Kubernetes auth method.',
     { onlyWith: 'vault' },
   ),
   'vault.kubernetesTokenFile': setting(
     'VAULT_K8S_TOKEN_FILE',
     text,
     '/var/run/secrets/kubernetes.io/serviceaccount/token',
-    "File with the service account's token; read at each sign-in.",
+    "The service account's token.",
     { onlyWith: 'vault' },
   ),
-  'vault.mount': setting('VAULT_MOUNT', vaultPath, 'secret', 'Where the KV engine (version 2) is mounted.', {
+  'vault.mount': setting('VAULT_MOUNT', vaultPath, 'secret', 'Mount of the KV engine.', {
     onlyWith: 'vault',
   }),
-  'vault.prefix': setting(
-    'VAULT_PREFIX',
-    vaultPath,
-    'handoff-gateway',
-    'Folder in Vault of everything that belongs to the gateway.',
-    { onlyWith: 'vault' },
-  ),
+  'vault.prefix': setting('VAULT_PREFIX', vaultPath, 'handoff-gateway', "Folder of the gateway's secrets.", {
+    onlyWith: 'vault',
+  }),
   'vault.namespace': setting(
     'VAULT_NAMESPACE',
     like('^[\\x21-\\x7e]+$', 'the path of a namespace', 500),
@@ -62,22 +58,21 @@ export const secretsManagerSettings = {
     'VAULT_CACERT',
     text,
     undefined,
-    "File with the certificate authorities for Vault, PEM; the system's when not set. Read at start.",
+    "Vault's certificate authorities, PEM; defaults to the system's.",
     { onlyWith: 'vault' },
   ),
   'aws.prefix': setting(
     'AWS_SECRETS_PREFIX',
     like('^[A-Za-z0-9/_+=.@-]{1,200}$', 'a name of 1 to 200 characters of A-Z, a-z, 0-9 and /_+=.@-'),
     'handoff-gateway/',
-    "Prefix of the names of all the gateway's secrets.",
+    "Prefix of the gateway's secrets.",
     { onlyWith: 'aws' },
   ),
   'aws.region': setting(
     'AWS_REGION',
     text,
     undefined,
-    'Region of the secrets; needed with `aws`, unless `AWS_PROFILE` or `AWS_CONFIG_FILE` is set. ' +
-      "All other variables of the AWS SDK are the SDK's own.",
+    'Region; needed with `aws`, unless `AWS_PROFILE` or `AWS_CONFIG_FILE` is set.',
     { onlyWith: 'aws' },
   ),
 };
