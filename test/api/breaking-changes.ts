@@ -36,7 +36,7 @@ export interface Schema {
 }
 
 /**
- * What would break a consumer of the older document, a line a finding, by the rules of docs/versioning.md: all that was
+ * What would break a consumer of the older document, a line a finding, by the rules of docs/partners/going-live.md: all that was
  * accepted stays accepted, and all that was answered is answered. Keywords that it does not know may not change at all.
  */
 export function breakingChanges(before: OpenApi, after: OpenApi): string[] {
