@@ -1,12 +1,13 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { globalSetup, globalTeardown } from '../test/support/global-setup.ts';
 import { changedFiles } from './changed-files.ts';
 import { writeGroups } from './test-groups.ts';
 import { isInRun } from './test-plan.ts';
-import { reportFailures } from './test-report.ts';
+import { collectFailures } from './test-report.ts';
 import { findTests, findUnitTests } from './unit-tests.ts';
 
 /*
@@ -49,13 +50,16 @@ const results = run({
   concurrency: availableParallelism() + 2,
   // Several times what any file takes alone: only one that hangs is to be ended.
   timeout: isNightly ? 1_800_000 : 600_000,
-  // A test that timed out may go on for ever: without it, its file would hold up the whole run.
-  forceExit: true,
+  // A test that timed out may go on for ever: without it, its file would hold up the whole run. With the option `forceExit` this
+  // process would end too, before it has printed the totals and stopped its servers.
+  execArgv: ['--test-force-exit'],
   signal: interruption.signal,
 });
-reportFailures(results);
-results.once('close', () => void globalTeardown());
-results.compose(spec).pipe(process.stdout);
+const printFailures = collectFailures(results);
+await pipeline(results.compose(spec), process.stdout, { end: false });
+printFailures();
+await globalTeardown();
+process.exit();
 
 function chooseFiles(): string[] {
   const named = process.argv.indexOf('--files');

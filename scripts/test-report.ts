@@ -14,10 +14,10 @@ const allowedSkips = [
 ];
 
 /**
- * Prints the whole names of failing tests once all are over, so that each can be found and run again, and makes the run fail for
- * them. With CI=true a test that is skipped for another reason than those of the list is one of them.
+ * Collects failing tests, and makes the run fail for them. With CI=true a test that is skipped for another reason than those of
+ * the list is one of them. Returns what prints their whole names, so that each can be found and run again.
  */
-export function reportFailures(results: TestsStream): void {
+export function collectFailures(results: TestsStream): () => void {
   const failed: string[] = [];
   /** Names of the suites and tests around, by their depth. */
   let around: string[] = [];
@@ -41,7 +41,7 @@ export function reportFailures(results: TestsStream): void {
     const reason = String(data.skip);
     if (!allowedSkips.some((allowed) => reason.includes(allowed))) fail(data, `\n    skipped: ${reason}`);
   });
-  results.once('close', () => {
+  return () => {
     if (failed.length > 0) console.error(`\nFailed:\n${failed.join('\n')}`);
-  });
+  };
 }
