@@ -9,6 +9,7 @@ import { PersonStrip, Who } from './person-bar.tsx';
 import { SecretPage } from './secret-page.tsx';
 import { useAnnouncer } from './shared/announcer.tsx';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
+import { Approvals } from './shared/approvals.ts';
 import { Failures, FailuresContext } from './shared/first-error.ts';
 import { Guard } from './shared/guard.tsx';
 import { useKeptFocus } from './shared/kept-focus.ts';
@@ -122,9 +123,11 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
     });
     const outage = new Outage({ client: caller.client, needsCrm: !isTest(consumer), show: setTrouble });
     const can: Session['can'] = (resource, action) => allows(consumer, resource, action);
-    return { consumer, memory, outage, showSecret, say, can, ...caller };
+    const approvals = new Approvals({ client: caller.client, say });
+    return { consumer, memory, outage, approvals, showSecret, say, can, ...caller };
   }, [signedIn]);
   useEffect(() => session.outage.watch(), [session]);
+  useEffect(() => session.approvals.watch(), [session]);
   const allowed = allowedPages(session);
   const route = useRoute();
   const address = route.join('/');
@@ -133,7 +136,9 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   useTitle(page?.title);
   useFocus(address);
   useKeptFocus();
-  const leave = async (why?: Problem) => {
+  const leave = async (reason?: Problem) => {
+    const failed = await session.approvals.sendAll();
+    const why = reason ?? (failed && { ...failed, title: `Your last approval failed: ${failed.title}` });
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
     const next = person && (await signOutPerson());

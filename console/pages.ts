@@ -10,6 +10,7 @@ import { ReservationsPage } from './reservations.tsx';
 import { canReadRecords, type Session } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
 import { TripPage } from './trips/trip-page.tsx';
+import { HandoffPage } from './waiting/handoff-page.tsx';
 import { WaitingPage } from './waiting/waiting-page.tsx';
 
 export interface ConsolePage {
@@ -32,6 +33,13 @@ const canReadConsumers = ({ can }: Session) => can('consumers', 'read');
 const pages: ConsolePage[] = [
   { path: 'hand-off', title: 'Hand-off', isAllowed: canHandOff, Page: HandOffPage },
   { path: 'waiting', title: 'Waiting', isAllowed: canReadWaiting, Page: WaitingPage },
+  {
+    path: 'handoffs',
+    title: 'Hand-off',
+    isAllowed: canReadWaiting,
+    isValidRest: ([id, ...more]) => isUuid(id ?? '') && more.length === 0,
+    Page: HandoffPage,
+  },
   {
     path: 'records',
     title: 'Records',

@@ -1,4 +1,4 @@
-import type { Member } from '@handoff-gateway/client';
+import type { AcceptedHandoff, Member } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { type ConsolePage, findPage } from './pages.ts';
@@ -191,7 +191,7 @@ function searchesFor(text: string, session: Session, allowed: readonly ConsolePa
     ...collections.map((one) =>
       isUuid(text) ? findOne(session, one, text) : findRecords(session, one, text),
     ),
-    ...(isUuid(text) ? [findTrip(session, text, allowed)] : []),
+    ...(isUuid(text) ? [findTrip(session, text, allowed), findHandoff(session, text)] : []),
     ...(can('consumers', 'read') ? [findConsumers(session, text, allowed), findRequest(session, text)] : []),
   ];
 }
@@ -231,6 +231,11 @@ async function findTrip(session: Session, id: string, allowed: readonly ConsoleP
   const href = leadsTo(own, allowed) ? own : `#/records/quotes?trip_id=${id}`;
   await read(session, `/v1/trips/${id}`);
   return [{ kind: 'Trip', name: id, href }];
+}
+
+async function findHandoff(session: Session, id: string): Promise<Finding[]> {
+  const { request, type } = await read<AcceptedHandoff>(session, `/v1/handoffs/${id}`);
+  return [{ kind: 'Hand-off', name: request?.result.name ?? id, note: type, href: `#/handoffs/${id}` }];
 }
 
 async function findConsumers(

@@ -134,7 +134,7 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
         {status === 'rejected' && `: ${confirmation.approval?.reason ?? ''}`}
         {explanations[status]}{' '}
         {isOpen(status)
-          ? can(`${pick.type}s`, 'read') && <a href="#/waiting">Show it under Waiting</a>
+          ? can(`${pick.type}s`, 'read') && <a href={`#/handoffs/${externalId}`}>Follow the hand-off</a>
           : status === 'created' && <RecordLink type={pick.type} id={id} externalId={externalId} />}
       </p>
       <ForWhom pick={pick} />

@@ -35,6 +35,11 @@ export function History({ path, what }: HistoryProps): VNode | null {
       <LoadProblem of={loaded} what="Load the history again" />
       {data === undefined && problem === undefined && <p class="quiet">Loading the history…</p>}
       {data && <Entries entries={data} what={what} />}
+      {data?.some(({ kind }) => kind === 'accepted' || kind === 'awaiting_approval') && (
+        <p>
+          <a href={`#/handoffs/${path.split('/').at(-1)}`}>Show the hand-off</a>
+        </p>
+      )}
     </section>
   );
 }
@@ -149,7 +154,7 @@ function byWhom(what: string, by: HistoryEntry['by']): ComponentChildren {
 }
 
 /** The person, where the consumer said who it is, and the consumer. */
-function Doer({ by }: Pick<HistoryEntry, 'by'>): VNode {
+export function Doer({ by }: Pick<HistoryEntry, 'by'>): VNode {
   const nameOf = useConsumerName();
   if (by === null) return <>A consumer</>;
   const consumer = nameOf(by);
@@ -225,7 +230,7 @@ function inWords(text: string): string {
 }
 
 /** One of the consumer's own webhook endpoints. */
-function Endpoint({ id }: { id: string | null }): VNode {
+export function Endpoint({ id }: { id: string | null }): VNode {
   const { can } = useSession();
   if (id === null || !can('webhooks', 'read')) return <>a webhook endpoint</>;
   return <a href={`#/events/endpoints/${id}`}>a webhook endpoint</a>;

@@ -74,6 +74,8 @@ export function createCaller(given: Credentials | null, refused?: (problem: Prob
     // Nothing of the browser's own goes with a key: neither cookies nor a cached answer.
     const response = await fetch(address, {
       ...(given === null ? withSession(init) : { ...init, credentials: 'omit' }),
+      // What was decided arrives although the tab is closed; browsers take that of small requests alone.
+      keepalive: init?.method === 'POST' && !init.body,
       cache: 'no-store',
       redirect: 'error',
     });

@@ -1,4 +1,4 @@
-import type { ComponentChildren, InputHTMLAttributes, VNode } from 'preact';
+import type { ComponentChildren, HTMLAttributes, InputHTMLAttributes, VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
 import { useFirstError } from './first-error.ts';
@@ -137,9 +137,11 @@ interface TableProps<T> {
   columns: Column<T>[];
   rows: readonly T[];
   keyOf: (row: T) => string;
+  /** Attributes of a row. */
+  attributesOf?: (row: T) => HTMLAttributes<HTMLTableRowElement>;
 }
 
-export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNode {
+export function Table<T>({ caption, columns, rows, keyOf, attributesOf }: TableProps<T>): VNode {
   return (
     <div class="scroll" tabindex={0} role="region" aria-label={caption}>
       <table class="rows">
@@ -154,7 +156,7 @@ export function Table<T>({ caption, columns, rows, keyOf }: TableProps<T>): VNod
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
+            <tr key={keyOf(row)} {...attributesOf?.(row)}>
               {columns.map(({ title, cell, isNumber }) => (
                 <td class={isNumber ? 'number' : ''} data-title={title}>
                   {cell(row)}

@@ -2,6 +2,7 @@ import type { Consumer } from '@handoff-gateway/client';
 import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from './api.ts';
+import type { Approvals } from './approvals.ts';
 import type { Memory } from './memory.ts';
 import type { Outage } from './outage.ts';
 
@@ -12,6 +13,7 @@ export interface Session extends Caller {
   consumer: OwnConsumer;
   memory: Memory;
   outage: Outage;
+  approvals: Approvals;
   can(resource: string, action: string): boolean;
   /** Shows a secret in place of all pages until the person says that it is stored. */
   showSecret(secret: NewSecret): void;

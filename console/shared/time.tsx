@@ -18,6 +18,14 @@ export function relative(at: number, now: number): string {
   return words.format(Math.trunc(seconds / size), unit).replaceAll('.', '');
 }
 
+/** `120 ms`, `3 sec`, `5 min`: a span in its largest unit. */
+export function duration(ms: number): string {
+  const found = steps.find(([, length]) => ms >= length * 1000);
+  const [unit, size] = found ?? ['millisecond', 0.001];
+  const format = new Intl.NumberFormat('en', { style: 'unit', unit, unitDisplay: 'short' });
+  return format.format(Math.max(0, Math.trunc(ms / (size * 1000))));
+}
+
 /** The words around it are English, wherever the reader is. */
 const locale = 'en-GB';
 

@@ -150,7 +150,7 @@ function itemsOf(
       name: request?.result.name ?? (type === 'quote' ? 'Quote' : 'Booking'),
       source: request?.result.source ?? '',
       status: status === 'accepted' ? 'waiting' : status,
-      address: '#/waiting',
+      address: `#/handoffs/${id}`,
       path: `/v1/handoffs/${id}`,
       facts: factsOf(handoff) ?? glance(null),
       createdAt: accepted_at,

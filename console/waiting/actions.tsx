@@ -1,67 +1,103 @@
-import type { AcceptedHandoff, HandoffClient } from '@handoff-gateway/client';
+import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { type Problem, problemFrom } from '../shared/api.ts';
+import { problemFrom } from '../shared/api.ts';
+import { handoffName } from '../shared/approvals.ts';
 import { Question } from '../shared/dialog.tsx';
 import { Field, single } from '../shared/parts.tsx';
 import { needsApproval, type Session, useSession } from '../shared/session.ts';
-
-/** Makes a change, and tells that it is done. */
-export type Act = (
-  change: (handoffs: HandoffClient['handoffs']) => Promise<unknown>,
-  done: string,
-) => Promise<void>;
+import { useNow } from '../shared/time.tsx';
+import type { Act, Decisions } from './use-decisions.ts';
 
 interface ActionsProps {
   handoff: AcceptedHandoff;
-  act: Act;
-  /** Shows what went wrong with what was done at one click. */
-  show: (problem: Problem) => void;
+  decisions: Decisions;
+  /** Somebody has decided: the next one is to be looked at. */
+  onDecided?: (handoff: AcceptedHandoff) => void;
 }
 
-/** What the consumer may do with a hand-off. */
-export function Actions({ handoff, act, show }: ActionsProps): VNode {
+/** What the consumer may do with a hand-off. A key presses the button that names it in `aria-keyshortcuts`. */
+export function Actions({ handoff, decisions: { act, show }, onDecided }: ActionsProps): VNode {
   const [asking, ask] = useState<'reject' | 'withdraw' | undefined>();
-  const { external_id: id, version } = handoff;
-  // What is decided on is what the page shows.
-  const ifMatch = `"${version}"`;
-  const { canDecide, canRetry, canCancel } = rightsOn(handoff, useSession());
-  const name = nameOf(handoff);
-  const atOnce = (...change: Parameters<Act>) =>
-    void act(...change).catch((error: unknown) => show(problemFrom(error)));
-  const button = (text: string, onClick: () => void, look = 'plain') => (
-    <button type="button" class={look} onClick={single(onClick)}>
-      {text}
-    </button>
-  );
+  const session = useSession();
+  const { external_id: id } = handoff;
+  const { canDecide, canRetry, canCancel } = rightsOn(handoff, session);
+  const approving = session.approvals.stateOf(id);
+  const approve = () => {
+    session.approvals.approve(handoff);
+    onDecided?.(handoff);
+  };
+  const retry = () =>
+    void act((handoffs) => handoffs.retry(id), `${handoffName(handoff)} is tried again.`).catch(
+      (error: unknown) => show(problemFrom(error)),
+    );
+  const end: Act = (change, done) => {
+    const ended = act(change, done);
+    return ended.then(() => onDecided?.(handoff));
+  };
+  const question = { handoff, act: end, onClose: () => ask(undefined) };
+  if (approving) return <Undo id={id} until={approving.undoUntil} />;
   return (
     <>
-      <div class="buttons">
-        {canDecide &&
-          button(
-            'Approve',
-            () => atOnce((handoffs) => handoffs.approve(id, { ifMatch }), `${name} is approved.`),
-            'primary',
-          )}
-        {canDecide && button('Reject…', () => ask('reject'))}
-        {canRetry &&
-          button('Retry', () => atOnce((handoffs) => handoffs.retry(id), `${name} is tried again.`))}
-        {canCancel && button('Withdraw…', () => ask('withdraw'))}
+      <div class="buttons" tabindex={-1}>
+        {canDecide && (
+          <button key="approve" type="button" class="primary" aria-keyshortcuts="A" onClick={single(approve)}>
+            Approve
+          </button>
+        )}
+        {canDecide && (
+          <button
+            key="reject"
+            type="button"
+            class="plain"
+            aria-keyshortcuts="R"
+            onClick={single(() => ask('reject'))}
+          >
+            Reject…
+          </button>
+        )}
+        {canRetry && (
+          <button key="retry" type="button" class="plain" onClick={single(retry)}>
+            Retry
+          </button>
+        )}
+        {canCancel && (
+          <button key="withdraw" type="button" class="plain" onClick={single(() => ask('withdraw'))}>
+            Withdraw…
+          </button>
+        )}
       </div>
-      {asking === 'reject' && <RejectQuestion handoff={handoff} act={act} onClose={() => ask(undefined)} />}
-      {asking === 'withdraw' && (
-        <WithdrawQuestion handoff={handoff} act={act} onClose={() => ask(undefined)} />
-      )}
+      {asking === 'reject' && <RejectQuestion {...question} />}
+      {asking === 'withdraw' && <WithdrawQuestion {...question} />}
     </>
   );
 }
 
-function nameOf({ request, type }: AcceptedHandoff): string {
-  return request?.result.name ?? `The ${type}`;
+/** In place of the buttons, while an approval can be taken back or is on its way. */
+function Undo({ id, until }: { id: string; until: number | undefined }): VNode {
+  const { approvals } = useSession();
+  const seconds = until === undefined ? 0 : Math.max(1, Math.ceil((until - useNow(250)) / 1000));
+  return (
+    <div class="buttons" tabindex={-1}>
+      {until === undefined ? (
+        <span class="quiet">Approving…</span>
+      ) : (
+        <>
+          <button type="button" class="plain" onClick={single(() => approvals.undo(id))}>
+            Undo
+          </button>
+          {/* Spoken once, not every second. */}
+          <span class="quiet" aria-hidden="true">
+            Approving in {seconds} s
+          </span>
+        </>
+      )}
+    </div>
+  );
 }
 
 /** What the consumer may do with a hand-off as it is. */
-function rightsOn(handoff: AcceptedHandoff, session: Session) {
+export function rightsOn(handoff: AcceptedHandoff, session: Session): Rights {
   const { type, status, approval } = handoff;
   const { can, consumer } = session;
   const resource = `${type}s`;
@@ -98,7 +134,8 @@ interface QuestionProps {
 function RejectQuestion({ handoff, act, onClose }: QuestionProps): VNode {
   const [reason, setReason] = useState('');
   const { external_id: id, version } = handoff;
-  const name = nameOf(handoff);
+  const name = handoffName(handoff);
+  // What is decided on is what the page shows.
   const reject = () =>
     act((handoffs) => handoffs.reject(id, { reason }, { ifMatch: `"${version}"` }), `${name} is rejected.`);
   return (
@@ -117,7 +154,7 @@ function RejectQuestion({ handoff, act, onClose }: QuestionProps): VNode {
 
 function WithdrawQuestion({ handoff, act, onClose }: QuestionProps): VNode {
   const { external_id: id, type } = handoff;
-  const name = nameOf(handoff);
+  const name = handoffName(handoff);
   const withdraw = () => act((handoffs) => handoffs.cancel(id), `${name} is withdrawn.`);
   return (
     <Question title={`Withdraw ${name}?`} action="Withdraw now" isDanger act={withdraw} onClose={onClose}>

@@ -6,13 +6,7 @@ import { read, useSession } from '../shared/session.ts';
 /** A name that could not be read is tried again after so long. */
 const retryMs = 60_000;
 
-interface Named {
-  name?: string | null;
-  first_name?: string | null;
-  last_name?: string | null;
-}
-
-/** The names of records with these paths, such as `/v1/quotes/…`, as far as they are known. */
+/** The names of quotes and bookings with these paths, such as `/v1/quotes/…`, as far as they are known. */
 export function useNames(paths: readonly string[]): (path: string) => string | undefined {
   const session = useSession();
   const names = recall(session.memory, 'names', () => new Map<string, string>());
@@ -21,15 +15,10 @@ export function useNames(paths: readonly string[]): (path: string) => string | u
   const isMissing = (path: string) =>
     !names.has(path) && performance.now() >= (failed.get(path) ?? Number.NEGATIVE_INFINITY) + retryMs;
   const readName = async (path: string) => {
-    const found = await read<Named>(session, path).catch(() => undefined);
-    const name = found && nameOf(found);
-    if (name) names.set(path, name);
+    const found = await read<{ name?: string | null }>(session, path).catch(() => undefined);
+    if (found?.name) names.set(path, found.name);
     else failed.set(path, performance.now());
   };
   useReads(new Map(paths.filter(isMissing).map((path) => [path, () => readName(path)])));
   return (path) => names.get(path);
-}
-
-function nameOf({ name, first_name, last_name }: Named): string {
-  return name ?? [first_name, last_name].filter(Boolean).join(' ');
 }

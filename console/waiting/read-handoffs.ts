@@ -17,10 +17,11 @@ export interface Handoffs {
 }
 
 /** What is open, all of it where that is not too much, and as many as are wanted of what is done, newest first. */
-export async function readHandoffs({ client }: Session, wantedDone: number): Promise<Handoffs> {
+export async function readHandoffs({ client, can }: Session, wantedDone: number): Promise<Handoffs> {
+  const include = can('members', 'read') ? 'member' : undefined;
   const [{ done, hasMore }, ...pages] = await Promise.all([
     readDone(client, wantedDone),
-    ...openStatuses.map((status) => client.handoffs.list({ status, limit: mostOpen }).page()),
+    ...openStatuses.map((status) => client.handoffs.list({ status, limit: mostOpen, include }).page()),
   ]);
   // What was done between two answers is done.
   const ids = new Set(done.map(({ external_id }) => external_id));

@@ -1,9 +1,10 @@
 import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import type { Problem } from '../shared/api.ts';
-import { fieldOf } from '../shared/json-text.ts';
+import { GlanceLine } from '../shared/at-a-glance.tsx';
+import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { useLoad } from '../shared/load.ts';
+import { Amount } from '../shared/money.tsx';
 import {
   Badge,
   type Column,
@@ -17,30 +18,21 @@ import {
 } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
-import { type Act, Actions } from './actions.tsx';
+import { Actions, rightsOn } from './actions.tsx';
+import { AskedBy, detailsIn, ForWhom, stateOf, wordOf } from './handoff-parts.tsx';
+import { useInboxKeys } from './inbox-keys.ts';
 import { useNames } from './names.ts';
 import { type Handoffs, readHandoffs } from './read-handoffs.ts';
-
-type NameAt = (path: string) => string | undefined;
+import { type Decisions, useDecisions } from './use-decisions.ts';
 
 const doneAtOnce = 20;
 
 /** Hand-offs that wait for approval or for the CRM, and, apart from them, what became of others. */
 export function WaitingPage(): VNode {
-  const session = useSession();
-  const [problem, setProblem] = useState<Problem | undefined>();
   const wantedDone = useRef(doneAtOnce);
   const loaded = useLoad('waiting', (asked) => readHandoffs(asked, wantedDone.current), 5000);
-  const act: Act = async (change, done) => {
-    setProblem(undefined);
-    try {
-      await change(session.client.handoffs);
-      session.say(done);
-    } finally {
-      // Where it failed, somebody else may have changed it.
-      await loaded.reload();
-    }
-  };
+  const decisions = useDecisions(loaded.reload);
+  const { problem } = decisions;
   const more = () => {
     wantedDone.current += doneAtOnce;
     void loaded.reload();
@@ -49,51 +41,138 @@ export function WaitingPage(): VNode {
     <>
       <h1>Waiting</h1>
       {problem && <ProblemAlert problem={problem} isAnswer />}
-      <Freshness of={loaded} />
+      <div class="above">
+        <Freshness of={loaded} />
+        {loaded.data && <KeysInShort open={loaded.data.open} />}
+      </div>
       <LoadProblem of={loaded} />
       {!loaded.data && !loaded.problem && <Skeleton />}
-      {loaded.data && <Shown handoffs={loaded.data} act={act} show={setProblem} onMore={more} />}
+      {loaded.data && (
+        <>
+          <Inbox handoffs={loaded.data} decisions={decisions} />
+          <Done handoffs={loaded.data} onMore={more} />
+        </>
+      )}
     </>
   );
 }
 
-interface ShownProps {
+/** The keys, for who may decide. */
+function KeysInShort({ open }: Pick<Handoffs, 'open'>): VNode | null {
+  const session = useSession();
+  if (!open.some((handoff) => rightsOn(handoff, session).canDecide)) return null;
+  return (
+    <p class="hint keys">
+      <kbd>J</kbd> next <kbd>K</kbd> previous <kbd>A</kbd> approve <kbd>R</kbd> reject <kbd>U</kbd> undo
+    </p>
+  );
+}
+
+const keyOf = ({ external_id }: AcceptedHandoff) => external_id;
+
+interface InboxProps {
   handoffs: Handoffs;
-  act: Act;
-  show: (problem: Problem) => void;
+  decisions: Decisions;
+}
+
+/** What somebody has to look at, with the keys for it. */
+function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
+  const factsOf = useHandoffFacts(open);
+  const { attributesOf, goOnFrom } = useInboxKeys(open);
+  if (open.length === 0)
+    return (
+      <div class="empty">
+        <p>Nothing is waiting.</p>
+        <p>Hand-offs wait here while Salesforce isn't responding, or until somebody approves them.</p>
+      </div>
+    );
+  const columns: Column<AcceptedHandoff>[] = [
+    {
+      title: 'Name',
+      cell: (handoff) => <Wanted key={handoff.version} handoff={handoff} facts={factsOf(handoff)} />,
+    },
+    {
+      title: 'Amount',
+      isNumber: true,
+      cell: (handoff) => {
+        const price = factsOf(handoff)?.price;
+        return price && <Amount money={price} />;
+      },
+    },
+    {
+      title: 'Member',
+      cell: ({ request, member }) => request && <ForWhom id={request.member_id} member={member} />,
+    },
+    {
+      title: 'Asked by',
+      cell: ({ request, accepted_at }) => (
+        <>
+          {request && <AskedBy maker={request.created_by} />}
+          <p class="hint">
+            <Ago at={accepted_at} />
+          </p>
+        </>
+      ),
+    },
+    { title: 'Offer ends', cell: ({ valid_until }) => valid_until && <Ago at={valid_until} /> },
+    status,
+    {
+      title: 'Actions',
+      cell: (handoff) => <Actions handoff={handoff} decisions={decisions} onDecided={goOnFrom} />,
+    },
+  ];
+  return (
+    <>
+      <Table
+        caption="Waiting hand-offs"
+        columns={columns}
+        rows={open}
+        keyOf={keyOf}
+        attributesOf={attributesOf}
+      />
+      {isCut && <p class="notice">Not all waiting hand-offs are shown.</p>}
+    </>
+  );
+}
+
+interface DoneProps {
+  handoffs: Handoffs;
   onMore: () => void;
 }
 
-function Shown({ handoffs: { open, isCut, done, hasMoreDone }, act, show, onMore }: ShownProps): VNode {
-  const { can } = useSession();
-  const recordPaths = done.filter(({ status }) => status === 'created').map(pathOfRecord);
-  const memberPaths = can('members', 'read') ? open.flatMap(pathOfMember) : [];
-  const nameAt = useNames([...recordPaths, ...memberPaths]);
-  const actions: Column<AcceptedHandoff> = {
-    title: 'Actions',
-    cell: (handoff) => <Actions handoff={handoff} act={act} show={show} />,
-  };
-  const keyOf = ({ external_id }: AcceptedHandoff) => external_id;
+function Done({ handoffs: { done, hasMoreDone }, onMore }: DoneProps): VNode {
+  const nameAt = useNames(done.filter(({ status }) => status === 'created').map(pathOfRecord));
+  const columns: Column<AcceptedHandoff>[] = [
+    {
+      title: 'Name',
+      cell: (handoff) => {
+        const name = nameAt(pathOfRecord(handoff));
+        return (
+          <>
+            <NameLink handoff={handoff} name={name ?? wordOf(handoff)} />
+            {name && <span class="quiet">{handoff.type}</span>}
+          </>
+        );
+      },
+    },
+    status,
+    { title: 'Handed off', cell: ({ accepted_at }) => <Ago at={accepted_at} /> },
+    { title: 'Done', cell: ({ completed_at }) => <Ago at={completed_at} /> },
+    {
+      title: 'Record',
+      cell: (handoff) =>
+        handoff.status === 'created' && (
+          <a href={pathOfRecord(handoff).replace('/v1', '#/records')}>Show the {handoff.type}</a>
+        ),
+    },
+    { title: 'External ID', cell: ({ external_id }) => <Id>{external_id}</Id> },
+  ];
   return (
     <>
-      {open.length === 0 ? (
-        <div class="empty">
-          <p>Nothing is waiting.</p>
-          <p>Hand-offs wait here while the CRM does not answer, or until somebody approves them.</p>
-        </div>
-      ) : (
-        <Table
-          caption="Waiting hand-offs"
-          columns={[...openColumns(nameAt), actions]}
-          rows={open}
-          keyOf={keyOf}
-        />
-      )}
-      {isCut && <p class="notice">Not all waiting hand-offs are shown.</p>}
       {done.length > 0 && (
         <>
           <h2>Done</h2>
-          <Table caption="Done hand-offs" columns={doneColumns(nameAt)} rows={done} keyOf={keyOf} />
+          <Table caption="Done hand-offs" columns={columns} rows={done} keyOf={keyOf} />
         </>
       )}
       {hasMoreDone && (
@@ -107,110 +186,65 @@ function Shown({ handoffs: { open, isCut, done, hasMoreDone }, act, show, onMore
 
 const status: Column<AcceptedHandoff> = {
   title: 'Status',
-  cell: ({ status: state, approval, problem, attempts }) => (
-    <>
-      <Badge>{state === 'accepted' ? 'waiting' : state}</Badge>{' '}
-      {attempts > 1 && <span class="quiet">{attempts} tries</span>}
-      {problem && (
-        <>
-          <p>
-            <strong>{problem.title}</strong>
-          </p>
-          <p class="quiet">{problem.detail}</p>
-        </>
-      )}
-      {approval?.reason && <p class="quiet">{approval.reason}</p>}
-    </>
-  ),
-};
-
-function openColumns(nameAt: NameAt): Column<AcceptedHandoff>[] {
-  return [
-    { title: 'Name', cell: (handoff) => <Wanted key={handoff.version} handoff={handoff} /> },
-    status,
-    { title: 'Member', cell: (handoff) => <MemberLink handoff={handoff} nameAt={nameAt} /> },
-    { title: 'Handed off', cell: ({ accepted_at }) => <Ago at={accepted_at} /> },
-    { title: 'Offer ends', cell: ({ valid_until }) => valid_until && <Ago at={valid_until} /> },
-  ];
-}
-
-function doneColumns(nameAt: NameAt): Column<AcceptedHandoff>[] {
-  return [
-    {
-      title: 'Name',
-      cell: (handoff) => {
-        const word = handoff.type === 'quote' ? 'Quote' : 'Booking';
-        if (handoff.status !== 'created') return word;
-        const path = pathOfRecord(handoff);
-        const name = nameAt(path);
-        return (
+  cell: (handoff) => {
+    const { approval, problem, attempts } = handoff;
+    return (
+      <>
+        <Badge>{stateOf(handoff)}</Badge> {attempts > 1 && <span class="quiet">{attempts} tries</span>}
+        {problem && (
           <>
-            <a href={path.replace('/v1', '#/records')}>{name ?? word}</a>
-            {name && (
-              <>
-                <br />
-                <span class="quiet">{handoff.type}</span>
-              </>
-            )}
+            <p>
+              <strong>{problem.title}</strong>
+            </p>
+            <p class="quiet">{problem.detail}</p>
           </>
-        );
-      },
-    },
-    status,
-    { title: 'Handed off', cell: ({ accepted_at }) => <Ago at={accepted_at} /> },
-    { title: 'Done', cell: ({ completed_at }) => <Ago at={completed_at} /> },
-    { title: 'External ID', cell: ({ external_id }) => <Id>{external_id}</Id> },
-  ];
-}
+        )}
+        {approval?.reason && <p class="quiet">{approval.reason}</p>}
+      </>
+    );
+  },
+};
 
 function pathOfRecord({ type, external_id }: AcceptedHandoff): string {
   return `/v1/${type}s/${external_id}`;
 }
 
-function pathOfMember({ request }: AcceptedHandoff): string[] {
-  return request === null ? [] : [`/v1/members/${request.member_id}`];
+/** To the hand-off's own page. */
+function NameLink({ handoff: { external_id }, name }: { handoff: AcceptedHandoff; name: string }): VNode {
+  return (
+    <>
+      <a class="name" href={`#/handoffs/${external_id}`}>
+        {name}
+      </a>{' '}
+    </>
+  );
 }
 
-interface MemberProps {
+interface WantedProps {
   handoff: AcceptedHandoff;
-  nameAt: NameAt;
+  facts: ReturnType<ReturnType<typeof useHandoffFacts>>;
 }
 
-function MemberLink({ handoff, nameAt }: MemberProps): VNode {
-  const { can } = useSession();
-  const [path] = pathOfMember(handoff);
-  const id = handoff.request?.member_id;
-  if (path === undefined || !can('members', 'read')) return <Id>{id}</Id>;
-  return <a href={path.replace('/v1', '#/records')}>{nameAt(path) ?? <Id>{id}</Id>}</a>;
-}
-
-/** What is to be written: its name, who asked for it, and, unfolded, the rest. */
-function Wanted({ handoff }: { handoff: AcceptedHandoff }): VNode {
+/** What is to be written: its name, what it is at a glance, and, unfolded, the rest. */
+function Wanted({ handoff, facts }: WantedProps): VNode {
   const { external_id: id, request, type } = handoff;
   const { send } = useSession();
   const [details, setDetails] = useState<string | undefined>();
-  if (request === null) return <>{type === 'quote' ? 'Quote' : 'Booking'}</>;
-  const { result, created_by: maker, trip_id: trip, member_id: member } = request;
+  if (request === null) return <NameLink handoff={handoff} name={wordOf(handoff)} />;
+  const { result, trip_id: trip, member_id: member } = request;
   const read = async (event: Event) => {
     if (!(event.currentTarget as HTMLDetailsElement).open || details !== undefined) return;
     // Text: every digit counts. Where it fails, opening it again tries again.
     const answer = await send(`/v1/handoffs/${id}`).catch(() => undefined);
-    const inside = (json: string | undefined, name: string) =>
-      json?.startsWith('{') ? fieldOf(json, name) : undefined;
-    setDetails(['request', 'result', 'details'].reduce(inside, answer?.text));
+    setDetails(answer && detailsIn(answer.text));
   };
   return (
     <>
-      <strong>{result.name}</strong>
-      <br />
-      <span class="quiet">
-        {type} · <bdi>{result.source}</bdi> · by <bdi>{maker.consumer_name ?? maker.consumer_id}</bdi>
-        {maker.actor && (
-          <>
-            , <bdi>{maker.actor}</bdi>
-          </>
-        )}
-      </span>
+      <NameLink handoff={handoff} name={result.name} />
+      <p class="quiet">
+        {type} · <bdi>{result.source}</bdi>
+      </p>
+      {facts && <GlanceLine facts={{ ...facts, price: undefined }} />}
       <details onToggle={read}>
         <summary>Details</summary>
         <p class="hint">

@@ -158,17 +158,15 @@ describe('the hand-off in a browser', {
     await check('hand-off accepted');
     const name = (await card.getByRole('heading').textContent()) ?? '';
     await card.getByRole('status').getByRole('link').click();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+    await page.getByRole('link', { name: 'Waiting' }).first().click();
     const waiting = page.getByRole('region', { name: 'Waiting hand-offs' }).getByRole('row');
     await textOf(waiting.filter({ hasText: name }), /waiting/);
     await gateway.org.disarm();
     const done = page.getByRole('region', { name: 'Done hand-offs' });
     // A busy service may have accepted one of the same name before.
     await done.getByRole('link', { name }).first().click();
-    await page
-      .getByRole('heading', { name: 'Records' })
-      .or(page.getByRole('heading', { name }))
-      .first()
-      .waitFor();
+    await page.getByRole('heading', { level: 1, name }).waitFor();
     await close();
   });
 

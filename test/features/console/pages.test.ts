@@ -207,8 +207,10 @@ describe('the console in a browser', {
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     await button.click();
     await textOf(page.getByRole('status'), /Quote accepted/);
-    await page.getByRole('status').getByRole('link').click();
-    await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor();
+    await page.getByRole('status').getByRole('link', { name: 'Follow the hand-off' }).click();
+    const progress = page.getByRole('region', { name: 'Progress' });
+    await textOf(progress.locator('[aria-current="step"]'), /to Salesforce/);
+    await goTo(page, 'Waiting');
     await page.getByRole('row').filter({ hasText: 'waiting' }).waitFor();
     await gateway.org.disarm();
     await page.getByRole('row').filter({ hasText: 'created' }).waitFor();

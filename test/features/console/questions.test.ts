@@ -106,9 +106,10 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
     await goTo(page, 'Waiting');
     await rowOf(page, 'To approve').getByRole('button', { name: 'Approve' }).press('Enter');
+    await page.locator('tr[aria-current="true"]:focus').waitFor();
     await textOf(page.locator('[aria-live]'), /To approve is approved/);
-    await rowOf(page, 'To approve').getByRole('button', { name: 'Approve' }).waitFor({ state: 'detached' });
-    assert.equal(await focus(page), 'Waiting hand-offs');
+    await rowOf(page, 'To approve').getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    assert.notEqual(await focus(page), 'BODY');
     for (const [name, question] of [
       ['To reject', 'Reject'],
       ['To withdraw', 'Withdraw'],

@@ -1,0 +1,51 @@
+import type { AcceptedHandoff } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { type Maker, MakerName } from '../records/maker.tsx';
+import { fieldOf } from '../shared/json-text.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { type Named, useMember } from '../shared/members.ts';
+
+/** Who asked for it; whether a person has signed in, or a program only says who it was. */
+export function AskedBy({ maker }: { maker: Maker | null | undefined }): VNode {
+  return (
+    <>
+      <MakerName maker={maker} />
+      {maker?.actor && (
+        <>
+          {' '}
+          <span class={maker.verified ? 'badge good' : 'badge'}>
+            {maker.verified ? 'verified' : 'not verified'}
+          </span>
+        </>
+      )}
+    </>
+  );
+}
+
+interface ForWhomProps {
+  id: string | null | undefined;
+  /** As it came with the hand-off; only members that the gateway remembers do. */
+  member: Named | null | undefined;
+}
+
+export function ForWhom({ id, member }: ForWhomProps): VNode {
+  const found = useMember(member ? undefined : id);
+  return <MemberLink id={id} member={member ?? found} />;
+}
+
+/** The details of a single hand-off as they stand in its answer; undefined where it has none any more. */
+export function detailsIn(answer: string): string | undefined {
+  const inside = (json: string | undefined, name: string) =>
+    json?.startsWith('{') ? fieldOf(json, name) : undefined;
+  return ['request', 'result', 'details'].reduce<string | undefined>(inside, answer);
+}
+
+/** What is shown where a hand-off has no name any more. */
+export function wordOf({ type }: Pick<AcceptedHandoff, 'type'>): string {
+  return type === 'quote' ? 'Quote' : 'Booking';
+}
+
+/** The state as a word; a hand-off that is accepted waits. */
+export function stateOf({ status }: Pick<AcceptedHandoff, 'status'>): string {
+  return status === 'accepted' ? 'waiting' : status;
+}

@@ -1,0 +1,77 @@
+import type { AcceptedHandoff, HistoryEntry, Quote } from '@handoff-gateway/client';
+import { type AtAGlance, glance } from '../shared/guess.ts';
+import { fieldOf, parseDigits } from '../shared/json-text.ts';
+import type { Named } from '../shared/members.ts';
+import { type Session, withQuery } from '../shared/session.ts';
+import { detailsIn } from './handoff-parts.tsx';
+
+/** What is handed off. */
+export interface Subject {
+  name: string;
+  source: string;
+  memberId: string | null;
+  member: Named | null | undefined;
+  tripId: string | null;
+  /** JSON as it was sent. */
+  details: string | undefined;
+  facts: AtAGlance;
+  maker: Quote['created_by'];
+}
+
+export interface Life {
+  handoff: AcceptedHandoff;
+  /** The oldest first. */
+  history: readonly HistoryEntry[];
+  /** Undefined where the hand-off keeps it no longer, and no record has it. */
+  subject: Subject | undefined;
+}
+
+/** A hand-off, what happened to it, and what it is of: `known` while the hand-off keeps that no longer, else its record. */
+export async function readLife(session: Session, id: string, known: Subject | undefined): Promise<Life> {
+  const include = session.can('members', 'read') ? 'member' : '';
+  const path = `/v1/handoffs/${id}`;
+  const [{ text }, history] = await Promise.all([
+    session.send(withQuery(path, { include })),
+    session.send(`${path}/history`).then((answer) => JSON.parse(answer.text) as { data: HistoryEntry[] }),
+  ]);
+  const handoff = JSON.parse(text) as AcceptedHandoff;
+  const isOfRecord = handoff.request === null && handoff.status === 'created' && known === undefined;
+  const subject = isOfRecord
+    ? await readRecord(session, handoff, include)
+    : (subjectOf(handoff, text) ?? known);
+  return { handoff, history: history.data, subject };
+}
+
+function subjectOf({ request, member }: AcceptedHandoff, text: string): Subject | undefined {
+  if (request === null) return undefined;
+  const { result, member_id, trip_id, created_by } = request;
+  const details = detailsIn(text);
+  return {
+    ...{ name: result.name, source: result.source, memberId: member_id, tripId: trip_id, member },
+    details,
+    // Text: every digit of an amount counts.
+    facts: glance(details === undefined ? null : parseDigits(details)),
+    maker: created_by,
+  };
+}
+
+/** Undefined where the record is gone, or can't be read now. */
+async function readRecord(
+  { send }: Session,
+  { type, external_id }: AcceptedHandoff,
+  include: string,
+): Promise<Subject | undefined> {
+  const answer = await send(withQuery(`/v1/${type}s/${external_id}`, { include })).catch(() => undefined);
+  if (answer === undefined) return undefined;
+  const record = parseDigits(answer.text) as Partial<Quote>;
+  return {
+    name: record.name || `Unnamed ${type}`,
+    source: record.source ?? '',
+    memberId: record.member_id ?? null,
+    member: record.member,
+    tripId: record.trip_id ?? null,
+    details: fieldOf(answer.text, 'details'),
+    facts: glance(record),
+    maker: record.created_by ?? null,
+  };
+}

@@ -1,0 +1,48 @@
+import type { HandoffClient } from '@handoff-gateway/client';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Problem } from '../shared/api.ts';
+import { useSession } from '../shared/session.ts';
+
+/** Makes a change, and tells that it is done. */
+export type Act = (
+  change: (handoffs: HandoffClient['handoffs']) => Promise<unknown>,
+  done: string,
+) => Promise<void>;
+
+export interface Decisions {
+  act: Act;
+  /** What went wrong with what was done at one click. */
+  problem: Problem | undefined;
+  show(problem: Problem): void;
+}
+
+/** Decisions on a page that reads hand-offs again after each. Approvals are sent when the page is left. */
+export function useDecisions(reload: () => Promise<void>): Decisions {
+  const { client, approvals, say } = useSession();
+  const [problem, show] = useState<Problem | undefined>();
+  const [, setChanges] = useState(0);
+  const latest = useRef(reload);
+  latest.current = reload;
+  useEffect(
+    () =>
+      approvals.follow({
+        changed: () => setChanges((count) => count + 1),
+        answered: (failure) => {
+          show(failure);
+          return latest.current();
+        },
+      }),
+    [approvals],
+  );
+  const act: Act = async (change, done) => {
+    show(undefined);
+    try {
+      await change(client.handoffs);
+      say(done);
+    } finally {
+      // Where it failed, somebody else may have changed it.
+      await latest.current();
+    }
+  };
+  return { act, problem, show };
+}

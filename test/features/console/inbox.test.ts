@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Locator, Page, Request } from 'playwright-core';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { accept, readHandoff, untilHandoff } from '../../support/handoffs.ts';
+import { goTo, openSignedIn, textOf } from './pages.ts';
+
+const program = findChromium();
+
+describe('the inbox of the console, and the page of a hand-off', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  let agent: Credentials;
+  before(async () => {
+    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
+    browser = await startBrowser(program as string);
+    agent = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'], approval: true });
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  const details = {
+    checkIn: '2030-05-04',
+    hotel: 'Alameda',
+    totalPrice: { amount: '1204.55', currency: 'EUR' },
+  };
+  /** Hands off what waits for approval; returns its id. */
+  const ask = (name: string, change: object = {}) =>
+    accept(
+      gateway,
+      { member_id: gateway.org.memberId, result: { name, source: 'x', details }, ...change },
+      { as: agent, headers: { 'x-actor': 'ana@example.com' } },
+    );
+  const rowOf = (page: Page, text: string) => page.getByRole('row').filter({ hasText: text });
+  const marked = (row: Locator) => row.and(row.page().locator('[aria-current="true"]'));
+  const focused = (element: Locator) => element.and(element.page().locator(':focus'));
+  const undo = (row: Locator) => row.getByRole('button', { name: 'Undo', exact: true });
+  const said = (page: Page, pattern: RegExp) => textOf(page.locator('[aria-live]').first(), pattern);
+
+  /** The page's time stands still from now on. */
+  const stopClock = async (page: Page) => {
+    await page.clock.install();
+    await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 1000);
+  };
+
+  /** The inbox, and the approvals that leave it. */
+  async function openInbox(...names: string[]) {
+    const ids: string[] = [];
+    for (const name of names) ids.push(await ask(name));
+    const opened = await openSignedIn(browser, gateway, gateway.admin);
+    const { page } = opened;
+    const approvals: Request[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/approve')) approvals.push(request);
+    });
+    await page.getByRole('article').first().waitFor();
+    await goTo(page, 'Waiting');
+    for (const name of names) await rowOf(page, name).waitFor();
+    if (names.length > 0) await stopClock(page);
+    // The clock is that of the profile, which others use after this.
+    const close = async () => {
+      await page.clock.resume();
+      await opened.close();
+    };
+    return { ...opened, close, ids, approvals };
+  }
+
+  test('J and K move the mark, A approves, R asks why, and no key counts while somebody types', async () => {
+    const { page, check, close, approvals } = await openInbox('Third', 'Second', 'First');
+    const [first, second, third] = ['First', 'Second', 'Third'].map((name) => rowOf(page, name)) as [
+      Locator,
+      Locator,
+      Locator,
+    ];
+    assert.equal(await page.locator('main [aria-current]').count(), 0);
+    await page.keyboard.press('a');
+    await page.keyboard.press('j');
+    await focused(marked(first)).waitFor();
+    await page.keyboard.press('j');
+    await focused(marked(second)).waitFor();
+    await page.keyboard.press('k');
+    await page.keyboard.press('k');
+    await focused(marked(first)).waitFor();
+    for (const key of ['Control+j', 'Shift+j', 'Alt+j', 'Shift+a']) await page.keyboard.press(key);
+    await page.keyboard.press('Control+k');
+    await page.getByRole('dialog', { name: 'Find' }).waitFor();
+    await page.keyboard.type('jar');
+    await page.keyboard.press('Escape');
+    await focused(marked(first)).waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0);
+
+    await page.keyboard.press('r');
+    const dialog = page.getByRole('dialog', { name: 'Reject First?' });
+    await focused(dialog.getByLabel('Reason')).waitFor();
+    await page.keyboard.type('just a reason');
+    assert.equal(await dialog.getByLabel('Reason').inputValue(), 'just a reason');
+    await page.keyboard.press('Enter');
+    await first.filter({ hasText: 'Approve' }).waitFor({ state: 'detached' });
+    await said(page, /First is rejected/);
+    await focused(marked(second)).waitFor();
+    await page.keyboard.press('a');
+    await undo(second).waitFor();
+    await said(page, /Approving Second in 5 seconds/);
+    await focused(marked(third)).waitFor();
+    await page.keyboard.press('u');
+    await undo(second).waitFor({ state: 'detached' });
+    await focused(marked(second)).waitFor();
+    assert.equal(approvals.length, 0);
+    await page.clock.resume();
+    await check('the inbox');
+    await close();
+  });
+
+  test('Undo sends nothing; after five seconds the approval of what was seen is sent', async () => {
+    const { page, close, ids, approvals } = await openInbox('Undone', 'Approved');
+    const row = rowOf(page, 'Undone');
+    await row.getByRole('button', { name: 'Approve' }).press('Enter');
+    await page.clock.runFor(4900);
+    await undo(row).press('Enter');
+    await row.getByRole('button', { name: 'Approve' }).waitFor();
+    await said(page, /Undone is not approved/);
+    assert.notEqual(await page.evaluate('document.activeElement.tagName'), 'BODY');
+    await page.clock.runFor(20_000);
+    assert.equal(approvals.length, 0);
+
+    const other = rowOf(page, 'Approved');
+    await other.getByRole('button', { name: 'Approve' }).press('Enter');
+    await undo(other).waitFor();
+    await page.clock.runFor(4900);
+    assert.equal(approvals.length, 0);
+    await Promise.all([page.waitForRequest('**/approve'), page.clock.runFor(100)]);
+    await said(page, /Approved is approved/);
+    await other.filter({ hasText: 'Undo' }).waitFor({ state: 'detached' });
+    const seen = (await gateway.request(`/v1/handoffs/${ids[1]}`)).headers.get('etag');
+    assert.deepEqual(
+      approvals.map((request) => request.headers()['if-match']),
+      [seen],
+    );
+    await untilHandoff(gateway, ids[1] as string);
+    assert.equal((await readHandoff(gateway, ids[0] as string)).status, 'awaiting_approval');
+    await close();
+  });
+
+  test('an approval of what was replaced meanwhile is refused, and says so', async () => {
+    const { page, close, approvals } = await openInbox('Replaced');
+    await page.route('**/approve', async (route) =>
+      route.continue({ headers: { ...route.request().headers(), 'if-match': '"another"' } }),
+    );
+    await rowOf(page, 'Replaced').getByRole('button', { name: 'Approve' }).click();
+    await Promise.all([page.waitForRequest('**/approve'), page.clock.runFor(5000)]);
+    await page.getByRole('alert').waitFor();
+    await rowOf(page, 'Replaced').getByRole('button', { name: 'Approve' }).waitFor();
+    assert.equal(approvals.length, 1);
+    await page.unrouteAll();
+    await close();
+  });
+
+  test('who leaves the page, closes the tab or signs out has approved, whatever waits', async () => {
+    const { page, close, ids, approvals } = await openInbox('Left one', 'Left two', 'Closed', 'Signed out');
+    const approve = async (name: string) => {
+      await rowOf(page, name).getByRole('button', { name: 'Approve' }).click();
+      await undo(rowOf(page, name)).waitFor();
+    };
+    await approve('Left one');
+    await approve('Left two');
+    assert.equal(approvals.length, 0);
+    await goTo(page, 'Records');
+    await page.clock.resume();
+    for (const id of ids.slice(0, 2)) await untilHandoff(gateway, id);
+    await goTo(page, 'Waiting');
+    await rowOf(page, 'Closed').waitFor();
+    await stopClock(page);
+    await approve('Closed');
+    // What a tab does that is closed, too.
+    await page.reload();
+    await page.clock.resume();
+    await untilHandoff(gateway, ids[2] as string);
+    await page.getByLabel('API key').fill(gateway.admin.apiKey);
+    await page.getByLabel('API secret').fill(gateway.admin.apiSecret);
+    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await goTo(page, 'Waiting');
+    await rowOf(page, 'Signed out').waitFor();
+    await stopClock(page);
+    await approve('Signed out');
+    await page.route('**/approve', (route) => route.fulfill({ status: 503, body: 'none' }), { times: 1 });
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await textOf(page.getByRole('alert'), /Your last approval failed/);
+    assert.equal((await readHandoff(gateway, ids[3] as string)).status, 'awaiting_approval');
+    await close();
+  });
+
+  test('what decides is in view at 200 % zoom and on a phone', async () => {
+    const valid_until = new Date(Date.now() + 7_200_000).toISOString();
+    await ask('Decided by its price', { valid_until });
+    const { page, close } = await openInbox();
+    const row = rowOf(page, 'Decided by its price');
+    await row.getByTitle('1204.55 EUR').waitFor();
+    for (const [width, height] of [
+      [720, 450],
+      [390, 844],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      await row
+        .locator('td')
+        .first()
+        .click({ position: { x: 2, y: 2 } });
+      await row.evaluate('row => row.scrollIntoView({ block: "nearest" })');
+      for (const [title, text] of [
+        ['Name', /Decided by its price.*hotel.*4 May 2030/s],
+        ['Amount', /1,204\.55 EUR/],
+        ['Member', /\w/],
+        ['Asked by', /ana@example\.com.*not verified/s],
+        ['Offer ends', /in 1 hr/],
+      ] as const) {
+        const cell = row.locator(`td[data-title="${title}"]`);
+        await textOf(cell, text);
+        const { x, y, width: wide, height: high } = (await cell.boundingBox()) ?? assert.fail(title);
+        const isInside = x >= 0 && y >= 0 && x + wide <= width && y + high <= height;
+        assert.ok(isInside, `${title} at ${width} × ${height}: ${x}, ${y}, ${wide}, ${high}`);
+      }
+    }
+    await close();
+  });
+
+  test('the page of a hand-off moves with it, from the question until Salesforce has the record', async (context) => {
+    const id = await ask('Followed');
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/waiting');
+    await page.getByRole('link', { name: 'Followed' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Followed' }).waitFor();
+    const steps = page.getByRole('region', { name: 'Progress' }).getByRole('listitem');
+    const now = steps.and(page.locator('[aria-current="step"]'));
+    await textOf(now, /^Waiting for approval/);
+    await textOf(page.getByRole('region', { name: 'Overview' }), /Asked byana@example\.com.*not verified/s);
+    await page.getByRole('button', { name: 'Raw text' }).click();
+    await page.getByRole('region', { name: 'Raw text' }).getByText('"1204.55"').waitFor();
+    await check('a hand-off that waits');
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    context.after(() => gateway.org.disarm());
+    assert.match(await page.title(), /^Followed/);
+    const response = await gateway.request(`/v1/handoffs/${id}/approve`, {
+      method: 'POST',
+      as: gateway.admin,
+    });
+    assert.equal(response.status, 202, await response.text());
+    await textOf(steps.nth(1), /^Approved by admin.* later$/s);
+    await textOf(now, /to Salesforce/);
+    await check('a hand-off during an outage');
+    await gateway.org.disarm();
+    await textOf(steps.last(), /^Created in Salesforce.* later$/s);
+    await said(page, /Followed is created/);
+    assert.equal(await now.count(), 0);
+    await page.getByText('Alameda').waitFor();
+
+    await page.getByRole('link', { name: 'Show the quote' }).click();
+    await page.getByRole('link', { name: 'Show the hand-off' }).click();
+    // The hand-off keeps no result any more; its record does.
+    await page.getByRole('heading', { level: 1, name: 'Followed' }).waitFor();
+    await textOf(page.getByRole('region', { name: 'Overview' }), /Quote · Show the quote/);
+    await page.getByTitle('1204.55 EUR').waitFor();
+    await check('a hand-off that is done');
+    await close();
+  });
+
+  test('the page of a hand-off decides, shows why one failed, and is found by its id', async () => {
+    const id = await ask('Decided here');
+    const failed = await accept(gateway, {
+      member_id: randomUUID(),
+      result: { name: 'Fails', source: 'x', details },
+    });
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin, `#/handoffs/${id}`);
+    await page.getByRole('button', { name: 'Approve' }).press('Enter');
+    await page.getByRole('button', { name: 'Undo' }).press('Enter');
+    await page.getByRole('button', { name: 'Reject…' }).press('Enter');
+    await page.keyboard.type('Too dear');
+    await page.keyboard.press('Enter');
+    await textOf(page.getByRole('region', { name: 'Progress' }), /Rejected by admin.*Too dear/s);
+    assert.notEqual(await page.evaluate('document.activeElement.tagName'), 'BODY');
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Find' }).fill(failed);
+    await page.getByRole('option').filter({ hasText: 'Fails' }).filter({ hasText: 'Hand-off' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Fails' }).waitFor();
+    await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*The member does not exist/s);
+    await page.getByRole('button', { name: 'Retry' }).waitFor();
+    await page.evaluate(`location.hash = '#/handoffs/${randomUUID()}'`);
+    await page.getByRole('heading', { level: 1, name: 'Hand-off not found' }).waitFor();
+    assert.match(await page.title(), /^Hand-off not found/);
+    await page.evaluate(`location.hash = '#/handoffs/nothing'`);
+    await page.getByRole('heading', { level: 1, name: 'Page not found' }).waitFor();
+    await close();
+  });
+});
