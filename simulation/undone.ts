@@ -33,7 +33,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     fault: 'The deadline of work counts from when the answer with the lease is read.',
   },
   'poisoned-neighbour': {
-    file: 'src/crm/batching/execute.ts',
+    file: 'src/crm/scheduling/batch-run.ts',
     now: "return isOthers ? { outcome, again: 'parts' } : { outcome };",
     before: 'return { outcome };',
     fault: 'Writes are refused for the fault of another one in their call.',

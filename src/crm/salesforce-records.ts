@@ -41,7 +41,13 @@ import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
 import type { UsableColumns } from './usable-columns.ts';
-import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
+import {
+  addTransactions,
+  findTogether,
+  listTogether,
+  type TogetherOptions,
+  writeTogether,
+} from './write-together.ts';
 
 /** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
@@ -87,10 +93,12 @@ class SalesforceRecords implements Records {
   readonly #kinds = new Map<string, Kinds>();
   readonly #order = new RecordOrder();
   readonly #owners: Owners;
+  readonly #transactions: TogetherOptions['transactions'];
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
     this.#owners = new Owners(options);
+    this.#transactions = addTransactions(options.scheduler, options.client);
   }
 
   admit(call: Call): void {
@@ -208,7 +216,7 @@ class SalesforceRecords implements Records {
   get #together(): TogetherOptions {
     const toRecordOf: TogetherOptions['toRecordOf'] = (resource, used) =>
       this.#kindsOf(resource).toRecordOf(used);
-    return { ...this.#options, toRecordOf, owners: this.#owners };
+    return { ...this.#options, toRecordOf, owners: this.#owners, transactions: this.#transactions };
   }
 
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {

@@ -23,7 +23,8 @@ import {
   toComposite,
   unusable,
 } from './batching/composite.ts';
-import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/find.ts';
+import { byKey, deletedFirst, parentIn, queryPath, readPage, toPart } from './batching/find.ts';
+import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
@@ -31,8 +32,17 @@ import type { OwnerChoice, Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
-import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
+import {
+  type BatchCall,
+  type CrmAnswer,
+  type CrmRequest,
+  isSuccess,
+  type Part,
+  type Permit,
+} from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
+import type { Scheduler } from './scheduling/scheduler.ts';
 import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 import {
   type NamedColumns,
@@ -50,10 +60,57 @@ import {
 
 export interface TogetherOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders'>;
+  scheduler: Scheduler;
+  transactions: RequestKind<Transaction, CrmAnswer>;
   columnsOf: (resource: Resource) => UsableColumns;
   /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   owners: Owners;
+}
+
+/** Writes that the CRM carries out all or none. */
+export interface Transaction {
+  request: CrmRequest;
+  /** The member of all its records. */
+  parent: string | undefined;
+}
+
+class Transact implements Operation<Transaction, CrmAnswer> {
+  readonly name = 'together';
+  readonly effect = 'create';
+  readonly #client: Pick<CrmClient, 'execute'>;
+
+  constructor(client: Pick<CrmClient, 'execute'>) {
+    this.#client = client;
+  }
+
+  size(): number {
+    return 0;
+  }
+
+  parentOf({ parent }: Transaction): string | undefined {
+    return parent;
+  }
+
+  async execute(
+    transactions: readonly Transaction[],
+    call: BatchCall,
+    permit?: Permit,
+  ): Promise<ItemOutcome<CrmAnswer>[]> {
+    const [{ request }] = transactions as [Transaction];
+    return [{ result: await this.#client.execute(request, call, permit) }];
+  }
+}
+
+/** The kind of requests that are transactions: no two with one parent are in flight, and nothing else goes in their calls. */
+export function addTransactions(
+  scheduler: Scheduler,
+  client: CrmClient,
+): RequestKind<Transaction, CrmAnswer> {
+  return scheduler.addKind({
+    ...{ name: 'transaction', batchKey: 'transaction', operation: new Transact(client) },
+    ...{ object: 'several', objectSize: new ObjectSize(), rows: undefined, isShared: false },
+  });
 }
 
 /** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */
@@ -180,10 +237,11 @@ interface Group {
 }
 
 async function send(
-  { client, toRecordOf }: TogetherOptions,
+  options: TogetherOptions,
   writes: readonly RecordWrite[],
   sending: Sending,
 ): Promise<(RecordRef | StoredRecord)[]> {
+  const { client, toRecordOf } = options;
   const { dataPath, writeHeaders } = client;
   const { call, used, readBack } = sending;
   const placed = writes.map((write, index) => ({ write, index, body: toRecordBody(write, sending) }));
@@ -204,7 +262,7 @@ async function send(
     notAfter: Math.min(...ends),
     ...toComposite(dataPath, parts, { allOrNone: true }),
   };
-  const answers = readComposite(await client.send(request, call), parts.length, request);
+  const answers = readComposite(await transact(options, writes, request, call), parts.length, request);
   const ids = readIds(groups, answers, request, writes.length);
   const rows = readBackOf(queries, answers.slice(groups.length), dataPath);
   return writes.map(({ resource, externalId }, index) => {
@@ -215,6 +273,23 @@ async function send(
       }
     );
   });
+}
+
+/** Throws `Problem`. */
+async function transact(
+  { scheduler, transactions }: TogetherOptions,
+  writes: readonly RecordWrite[],
+  request: CrmRequest,
+  call: Call,
+): Promise<CrmAnswer> {
+  const parents = writes.flatMap(
+    ({ resource, values, record }) => parentIn(resource, { ...record?.values, ...values }) ?? [],
+  );
+  try {
+    return await scheduler.submit(transactions, { request, parent: parents[0] }, call);
+  } catch (error) {
+    throw error instanceof CrmFailure ? crmProblem(error, request) : error;
+  }
 }
 
 /** Creations, then changes; those of one object together, since a collection takes few alternations of objects. */

@@ -1,20 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { type BatchOptions, executeBatch } from '../../src/crm/batching/execute.ts';
 import { ObjectSize } from '../../src/crm/scheduling/request-kind.ts';
-import { startCall } from '../../src/platform/base/call.ts';
 import { type ModelItem, ModelOrg, type Nature } from './model-org.ts';
-
-const aCall = () => ({ ...startCall('test'), batcher: 'test' });
+import { type BatchListener, runBatch } from './run-batch.ts';
 
 function batchOf(size: number, bad: Record<number, Nature>): ModelItem[] {
   return Array.from({ length: size }, (_, id) => ({ id, nature: bad[id] ?? 'good' }));
 }
 
 /** Outcomes by id: the id where the record was written, else the kind of failure. */
-async function run(org: ModelOrg, items: readonly ModelItem[], options: BatchOptions<number> = {}) {
-  const outcomes = await executeBatch(org, items, aCall(), options);
+async function run(org: ModelOrg, items: readonly ModelItem[], listener: BatchListener = {}) {
+  const outcomes = await runBatch(org, items, listener);
   return outcomes.map((outcome) => ('result' in outcome ? outcome.result : outcome.failure.kind));
 }
 

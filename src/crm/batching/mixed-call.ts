@@ -1,6 +1,6 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { CrmFailure } from '../rest/failure.ts';
+import { CrmFailure, isTooMuch } from '../rest/failure.ts';
 import {
   type BatchCall,
   type CrmAnswer,
@@ -14,7 +14,6 @@ import {
 } from '../rest/request.ts';
 import { type RowsQuery, together } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite } from './composite.ts';
-import { isTooMuch } from './execute.ts';
 import { toPart } from './find.ts';
 
 /** Parts of a Composite call (REST Developer Guide, Composite). */

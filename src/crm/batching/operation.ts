@@ -18,7 +18,7 @@ export type Reconciled<Result> = ItemOutcome<Result> | 'not done' | 'unknown';
 /** One operation on the records of one resource, on as many at once as the CRM takes. */
 export interface Operation<Item, Result> {
   /** For metrics and the batcher's name. */
-  readonly name: 'find' | 'create' | 'update' | 'delete';
+  readonly name: 'find' | 'create' | 'update' | 'delete' | 'together';
   readonly effect: 'read' | 'create' | 'change';
   /** Bytes that an item adds to a call. */
   size(item: Item): number;

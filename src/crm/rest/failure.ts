@@ -123,6 +123,11 @@ export function wasSent(failure: CrmFailure): boolean {
   return !isUnsent(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
 }
 
+/** The answer could not be read, whatever its status was. */
+export function isTooMuch({ kind, facts }: CrmFailure): boolean {
+  return kind === 'broken' && facts.status === undefined;
+}
+
 /** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
 export function isConnected({ kind, facts }: CrmFailure): boolean {
   const { status = 0, error } = facts;

@@ -78,6 +78,8 @@ export interface KindOptions<Item, Result> {
   objectSize: ObjectSize;
   /** Under which its query is put together with those of others; undefined where it has none. */
   rows: string | undefined;
+  /** Where requests share calls, with those of other kinds and replicas too; else each has a call to itself. */
+  isShared?: boolean;
 }
 
 /** Requests for one operation on one resource, which can share a call: those that wait, and how its calls go. */
@@ -88,6 +90,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   readonly object: string;
   readonly objectSize: ObjectSize;
   readonly rows: string | undefined;
+  readonly isShared: boolean;
   /** Where there is a budget, look-ups that writes begin with; other requests; background work. */
   readonly queues: [FairQueue<QueuedRequest>, FairQueue<QueuedRequest>, FairQueue<QueuedRequest>] = [
     new FairQueue(),
@@ -111,13 +114,22 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   /** Halved by a call that took too long, doubled by one that did not. */
   #largestBatch = largestBatch;
 
-  constructor({ name, batchKey, operation, object, objectSize, rows }: KindOptions<Item, Result>) {
+  constructor({
+    name,
+    batchKey,
+    operation,
+    object,
+    objectSize,
+    rows,
+    isShared = true,
+  }: KindOptions<Item, Result>) {
     this.name = name;
     this.batchKey = batchKey;
     this.operation = operation;
     this.object = object;
     this.objectSize = objectSize;
     this.rows = rows;
+    this.isShared = isShared;
   }
 
   get isWrite(): boolean {
@@ -126,6 +138,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
 
   /** Requests that go into one call. */
   get perCall(): number {
+    if (!this.isShared) return 1;
     return this.isWrite ? Math.min(this.#largestBatch, this.objectSize.most) : this.#largestBatch;
   }
 
@@ -169,7 +182,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
 
   /** Between whom calls alternate, and what one for it takes of a call that several kinds share. */
   get who(): { tenant: string; heavyParts: number } {
-    return { tenant: this.name, heavyParts: heavyPartsOf([this]) };
+    return { tenant: this.name, heavyParts: this.isShared ? heavyPartsOf([this]) : 0 };
   }
 
   /** For whom the next call would be. */

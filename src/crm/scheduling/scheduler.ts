@@ -2,7 +2,6 @@ import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/
 import { clearTimeout, monotonicMs, now, setTimeout } from '../../platform/base/chance.ts';
 import type { FairQueue } from '../../platform/base/fair-queue.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { executeBatch } from '../batching/execute.ts';
 import { MixedCall } from '../batching/mixed-call.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
 import type { PaidCall } from '../rest/permits.ts';
@@ -83,7 +82,8 @@ export class Scheduler {
       forwarded,
       client: { permits },
     } = this.#options;
-    this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, permits, forwarded, scheduler: this }));
+    if (kind.isShared)
+      this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, permits, forwarded, scheduler: this }));
     return kind;
   }
 
@@ -189,7 +189,9 @@ export class Scheduler {
   async #gather(kind: RequestKind): Promise<RequestKind[]> {
     kind.isGathering = true;
     const time = monotonicMs();
-    const companions = time < this.#mixingFrom ? [] : companionsOf(kind, this.#kinds, time);
+    const isMixed = kind.isShared && time >= this.#mixingFrom;
+    const others = this.#kinds.filter(({ isShared }) => isShared);
+    const companions = isMixed ? companionsOf(kind, others, time) : [];
     await Promise.all([kind, ...companions].map(async (each) => this.#forwarding.get(each)?.invite()));
     kind.isGathering = false;
     return companions;
@@ -357,7 +359,7 @@ export class Scheduler {
     const permit = await client.permits.permitFor(operation.effect, own);
     try {
       metrics.crmBatchSize.observe({ operation: operation.name }, 1);
-      const [outcome] = await executeBatch(operation, [item], own, { permit });
+      const [outcome] = await operation.execute([item], own, permit);
       if (outcome !== undefined && 'failure' in outcome) throw outcome.failure;
       return (outcome as { result: Result }).result;
     } finally {

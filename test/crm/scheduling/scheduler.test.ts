@@ -65,15 +65,19 @@ function start() {
     ...{ client: client as unknown as Options['client'], metrics: createMetrics() },
     ...{ timeoutMs: 10_000, forwarded: undefined },
   });
-  const kindOf = (name: string) => {
+  const kindOf = (name: string, isShared = true) => {
     const operation = new HeldOperation();
-    const common = { object: name, objectSize: new ObjectSize(), rows: name };
+    const common = { object: name, objectSize: new ObjectSize(), rows: name, isShared };
     const kind = scheduler.addKind<Item, string>({ ...common, name, batchKey: name, operation });
     const submit = (item: string, parent: string, ms = 25_000) =>
       scheduler.submit(kind, { name: item, parent }, startCall('test', 'a consumer', ms));
     return { operation, submit };
   };
-  return { quotes: kindOf('quotes'), bookings: kindOf('bookings') };
+  return {
+    quotes: kindOf('quotes'),
+    bookings: kindOf('bookings'),
+    transactions: kindOf('transactions', false),
+  };
 }
 
 describe('records of one parent', () => {
@@ -108,6 +112,29 @@ describe('records of one parent', () => {
     assert.deepEqual(bookings.operation.sent, [['other'], ['booking', 'another booking']]);
     bookings.operation.answer(1);
     assert.deepEqual(await Promise.all([second, third]), ['booking', 'another booking']);
+  });
+
+  it('are in no call beside a transaction, which has a call to itself', async () => {
+    const { quotes, transactions } = start();
+    const first = transactions.submit('first', 'marta');
+    const [second, other] = ['marta', 'jan'].map((parent) => transactions.submit(`of ${parent}`, parent));
+    await settled();
+    assert.deepEqual(transactions.operation.sent, [['first'], ['of jan']]);
+    const quote = quotes.submit('quote', 'marta');
+    await settled();
+    assert.deepEqual(quotes.operation.sent, []);
+    // The two that wait for their parent come one after the other.
+    for (let round = 0; round < 3; round++) {
+      for (const { answer } of [...transactions.operation.calls, ...quotes.operation.calls]) answer();
+      await settled();
+    }
+    assert.deepEqual(await Promise.all([first, second, other, quote]), [
+      'first',
+      'of marta',
+      'of jan',
+      'quote',
+    ]);
+    assert.deepEqual(transactions.operation.sent, [['first'], ['of jan'], ['of marta']]);
   });
 
   it('do not wait for a call that takes much longer than usual', async () => {

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { executeBatch } from '../../src/crm/batching/execute.ts';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import { CrmFailure, type FailureFacts, type FailureKind } from '../../src/crm/rest/failure.ts';
-import { startCall } from '../../src/platform/base/call.ts';
+import { runBatch } from './run-batch.ts';
 
 /** Sizes of the calls that a batch of four takes where the whole of it meets this, and what becomes of its items. */
 async function sizesOf(
@@ -18,7 +17,7 @@ async function sizesOf(
       return answer(items);
     },
   };
-  const outcomes = await executeBatch(operation, [1, 2, 3, 4], { ...startCall('test'), batcher: 'test' });
+  const outcomes = await runBatch(operation, [1, 2, 3, 4]);
   return { sizes, failed: outcomes.flatMap((one, i) => ('failure' in one ? [i + 1] : [])) };
 }
 
