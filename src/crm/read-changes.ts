@@ -8,6 +8,7 @@ import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
 import { queryPath } from './batching/find.ts';
+import { pollShare } from './budget/call-queue.ts';
 import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
 import {
   type CrmRow,
@@ -17,7 +18,6 @@ import {
   readTimestamp,
   withoutHidden,
 } from './mapping/records.ts';
-import { pollShare } from './rest/call-queue.ts';
 import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';

@@ -1,5 +1,6 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { mostHeavyParts } from '../budget/call-queue.ts';
 import { CrmFailure, isTooMuch } from '../rest/failure.ts';
 import {
   type BatchCall,
@@ -7,7 +8,6 @@ import {
   type CrmRequest,
   type Exchanges,
   largestBatch,
-  mostHeavyParts,
   type Part,
   type Permit,
   sharersOf,

@@ -1,7 +1,6 @@
 import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import type { CallQueue } from '../rest/call-queue.ts';
 import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,
@@ -12,6 +11,7 @@ import {
   syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
+import type { CallQueue } from './call-queue.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 
 /*

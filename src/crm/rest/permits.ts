@@ -3,10 +3,10 @@ import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chanc
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
+import type { CallKind, NewRequest, Requests, Who } from '../budget/call-queue.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import type { Breaker } from './breaker.ts';
-import type { CallKind, NewRequest, Requests, Who } from './call-queue.ts';
 import {
   budgetExhausted,
   CrmFailure,

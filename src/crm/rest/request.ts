@@ -6,8 +6,6 @@ import type { TakeRow } from './row-stream.ts';
 
 /** Records that the CRM takes in one Collections call, and rows that fit on one page. */
 export const largestBatch = 200;
-/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
-export const mostHeavyParts = 5;
 
 /** A part of a Composite call. */
 export interface Part {

@@ -1,5 +1,6 @@
 import type { FairQueue } from '../../platform/base/fair-queue.ts';
-import { largestBatch, mostHeavyParts } from '../rest/request.ts';
+import { mostHeavyParts } from '../budget/call-queue.ts';
+import { largestBatch } from '../rest/request.ts';
 
 /*
  * The planner: composes the next call from what waits and what is allowed. Pure functions; the scheduler takes what they

@@ -10,7 +10,7 @@ import {
 } from '../../../src/crm/budget/bucket.ts';
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
-import { type CallKind, CallQueue } from '../../../src/crm/rest/call-queue.ts';
+import { type CallKind, CallQueue } from '../../../src/crm/budget/call-queue.ts';
 import { CrmFailure } from '../../../src/crm/rest/failure.ts';
 import { Permits } from '../../../src/crm/rest/permits.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';

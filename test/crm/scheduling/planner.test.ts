@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { largestBatch, mostHeavyParts } from '../../../src/crm/rest/request.ts';
+import { mostHeavyParts } from '../../../src/crm/budget/call-queue.ts';
+import { largestBatch } from '../../../src/crm/rest/request.ts';
 import {
   type Allowed,
   companionsOf,

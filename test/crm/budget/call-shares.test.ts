@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CallKind, CallQueue, CallShares } from '../../src/crm/rest/call-queue.ts';
+import { type CallKind, CallQueue, CallShares } from '../../../src/crm/budget/call-queue.ts';
 
 interface Asking {
   /** Per cent. */

@@ -1,8 +1,10 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { Allowance } from '../budget/allowance.ts';
-import type { BudgetLimits } from '../budget/bucket.ts';
-import { mostHeavyParts } from './request.ts';
+import { Allowance } from './allowance.ts';
+import type { BudgetLimits } from './bucket.ts';
+
+/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
+export const mostHeavyParts = 5;
 
 /** A consumer's id, '' for the service itself, and how many requests of it are meant. */
 export type Requests = Iterable<readonly [consumer: string, requests: number]>;

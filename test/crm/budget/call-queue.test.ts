@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type CallKind, CallQueue } from '../../src/crm/rest/call-queue.ts';
+import { type CallKind, CallQueue } from '../../../src/crm/budget/call-queue.ts';
 
 const evenly = () => 0;
 const who = { tenant: 'tenant', requesters: () => [] };
