@@ -67,7 +67,6 @@ const nightly: readonly RegExp[] = [
   /^test\/faults\/chaos\./,
   // Each fix that is taken back, until a seed finds it.
   /^test\/simulation\/nightly\./,
-  /^test\/simulation\/nightly\./,
   /^test\/features\/[^/]+\/faults\/([a-z]+-chaos|accepted-handoffs|intents|copy-model)\./,
 ];
 
