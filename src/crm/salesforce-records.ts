@@ -40,14 +40,9 @@ import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
+import { addTransactions } from './scheduling/transactions.ts';
 import type { UsableColumns } from './usable-columns.ts';
-import {
-  addTransactions,
-  findTogether,
-  listTogether,
-  type TogetherOptions,
-  writeTogether,
-} from './write-together.ts';
+import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
 /** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;

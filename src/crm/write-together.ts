@@ -24,7 +24,6 @@ import {
   unusable,
 } from './batching/composite.ts';
 import { byKey, deletedFirst, parentIn, queryPath, readPage, toPart } from './batching/find.ts';
-import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
@@ -32,17 +31,11 @@ import type { OwnerChoice, Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
-import {
-  type BatchCall,
-  type CrmAnswer,
-  type CrmRequest,
-  isSuccess,
-  type Part,
-  type Permit,
-} from './rest/request.ts';
+import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
+import type { RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
+import type { Transaction } from './scheduling/transactions.ts';
 import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 import {
   type NamedColumns,
@@ -66,51 +59,6 @@ export interface TogetherOptions {
   /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   owners: Owners;
-}
-
-/** Writes that the CRM carries out all or none. */
-export interface Transaction {
-  request: CrmRequest;
-  /** The member of all its records. */
-  parent: string | undefined;
-}
-
-class Transact implements Operation<Transaction, CrmAnswer> {
-  readonly name = 'together';
-  readonly effect = 'create';
-  readonly #client: Pick<CrmClient, 'execute'>;
-
-  constructor(client: Pick<CrmClient, 'execute'>) {
-    this.#client = client;
-  }
-
-  size(): number {
-    return 0;
-  }
-
-  parentOf({ parent }: Transaction): string | undefined {
-    return parent;
-  }
-
-  async execute(
-    transactions: readonly Transaction[],
-    call: BatchCall,
-    permit?: Permit,
-  ): Promise<ItemOutcome<CrmAnswer>[]> {
-    const [{ request }] = transactions as [Transaction];
-    return [{ result: await this.#client.execute(request, call, permit) }];
-  }
-}
-
-/** The kind of requests that are transactions: no two with one parent are in flight, and nothing else goes in their calls. */
-export function addTransactions(
-  scheduler: Scheduler,
-  client: CrmClient,
-): RequestKind<Transaction, CrmAnswer> {
-  return scheduler.addKind({
-    ...{ name: 'transaction', batchKey: 'transaction', operation: new Transact(client) },
-    ...{ object: 'several', objectSize: new ObjectSize(), rows: undefined, isShared: false },
-  });
 }
 
 /** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
 import { BatchRun } from '../../src/crm/scheduling/batch-run.ts';
@@ -67,7 +68,8 @@ export async function runBatch<Item, Result>(
   }
   return (await settled).map((outcome) => {
     if (outcome.status === 'fulfilled') return { result: outcome.value as Result };
-    if (outcome.reason instanceof CrmFailure) return { failure: outcome.reason };
-    throw outcome.reason;
+    const failure: unknown = outcome.reason;
+    assert.ok(failure instanceof CrmFailure, String(failure));
+    return { failure };
   });
 }
