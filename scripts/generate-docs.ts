@@ -175,13 +175,13 @@ function table(header: string[], rows: string[][]): string {
 }
 
 /** In a table a bar would end the cell, even inside code. */
-function code(text: string): string {
-  return `\`${text.replaceAll('|', '\\|')}\``;
+function code(value: string): string {
+  return `\`${value.replaceAll('|', '\\|')}\``;
 }
 
 if (import.meta.main) {
-  for (const [path, text] of Object.entries(generatedPages())) {
-    writeFileSync(join(root, path), text);
+  for (const [path, content] of Object.entries(generatedPages())) {
+    writeFileSync(join(root, path), content);
     console.log(`wrote ${path}`);
   }
 }

@@ -138,7 +138,7 @@ function listName({ q, status, mode: wanted }: Filters): string {
 function isWanted(consumer: Consumer, { q, status, mode: wanted }: Filters, now: number): boolean {
   const text = q?.trim().toLowerCase() ?? '';
   return (
-    [consumer.name, consumer.id].some((one) => one.toLowerCase().includes(text)) &&
+    [consumer.name, consumer.id].some((name) => name.toLowerCase().includes(text)) &&
     (status === undefined || statusOf(consumer, now) === status) &&
     (wanted === undefined || modeOf(consumer.id) === wanted)
   );
