@@ -167,7 +167,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       </header>
       {idleSeconds !== undefined && <PersonStrip seconds={idleSeconds} />}
       {isTest(consumer) && <TestBand />}
-      {trouble && <OutageStrip trouble={trouble} tryNow={() => void session.outage.tryAgain()} />}
+      {trouble && <OutageStrip trouble={trouble} tryNow={() => void session.outage.tryNow()} />}
       <main id="main" tabindex={-1}>
         {secret ?? <Shown found={found} address={address} />}
       </main>

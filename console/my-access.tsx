@@ -161,8 +161,7 @@ function Usage(): VNode | null {
     label: dayOf,
     period: `${shownDays} days`,
   };
-  // Each day is at its beginning.
-  const plot = { from, to: to - dayMs, axis, gapMs: 1.5 * dayMs };
+  const plot = { from, to, axis, stepMs: dayMs, look: 'bars', moment: dayOf } as const;
   return (
     <>
       <h2>Usage</h2>
@@ -174,14 +173,14 @@ function Usage(): VNode | null {
             <Plot
               {...plot}
               title="Requests"
-              unit="a day"
+              unit="requests"
               lines={[
                 line('answered', ({ requests }) => requests['2xx']),
                 line('refused', ({ requests }) => requests['4xx']),
                 line('failed', ({ requests }) => requests['5xx']),
               ]}
             />
-            <Plot {...plot} title="CRM calls" unit="a day" lines={[line('calls', (day) => day.crm_calls)]} />
+            <Plot {...plot} title="CRM calls" unit="calls" lines={[line('calls', (day) => day.crm_calls)]} />
           </div>
           <details>
             <summary>Show numbers</summary>

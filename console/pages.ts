@@ -1,5 +1,6 @@
 import type { ComponentType } from 'preact';
 import { AttemptsPage } from './attempts.tsx';
+import { BreakItPage } from './break-it.tsx';
 import { ConsumersPage } from './consumers/consumers-page.tsx';
 import { EventsPage } from './events/events-page.tsx';
 import { HandOffPage } from './hand-off/hand-off-page.tsx';
@@ -7,7 +8,8 @@ import { HealthPage } from './health/health-page.tsx';
 import { MyAccessPage } from './my-access.tsx';
 import { RecordsPage } from './records/records-page.tsx';
 import { ReservationsPage } from './reservations.tsx';
-import { canReadRecords, type Session } from './shared/session.ts';
+import { pageFacts } from './shared/page-facts.ts';
+import { canReadRecords, isTest, type Session } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
 import { TripPage } from './trips/trip-page.tsx';
 import { HandoffPage } from './waiting/handoff-page.tsx';
@@ -78,6 +80,12 @@ const pages: ConsolePage[] = [
     Page: AttemptsPage,
   },
   { path: 'health', title: 'Health', isAllowed: () => true, Page: HealthPage },
+  {
+    path: 'break-it',
+    title: 'Break it',
+    isAllowed: ({ can, consumer }) => pageFacts.can_break && can('consumers', 'write') && !isTest(consumer),
+    Page: BreakItPage,
+  },
   { path: 'my-access', title: 'My access', isAllowed: () => true, Page: MyAccessPage },
 ];
 

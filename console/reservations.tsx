@@ -3,13 +3,14 @@ import type { VNode } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { ReservationPage } from './records/reservation-page.tsx';
 import { TableTime } from './records/table-time.tsx';
-import { useKept } from './shared/kept.ts';
-import { type KeptPages, usePages } from './shared/load.ts';
+import { hintOf } from './shared/faults.ts';
+import { useKeptPages } from './shared/kept.ts';
 import { MemberLink } from './shared/member-link.tsx';
 import { Badge, Choice, type Column, Field, List } from './shared/parts.tsx';
 import { useParameters } from './shared/router.ts';
 import { onlyGiven } from './shared/session.ts';
 import { Ago } from './shared/time.tsx';
+import { faultOfId } from './shared/uuid.ts';
 
 type Status = NonNullable<ListReservationsQuery['status']>;
 
@@ -33,6 +34,7 @@ function Reservations(): VNode {
   const [asked, ask] = useParameters(names);
   const [trip, setTrip] = useState(asked.trip_id);
   useLayoutEffect(() => setTrip(asked.trip_id), [asked]);
+  const fault = faultOfId('trip', asked.trip_id);
   const submit = (event: Event) => {
     event.preventDefault();
     ask({ ...asked, trip_id: trip.trim() });
@@ -47,7 +49,13 @@ function Reservations(): VNode {
           options={filters}
           onChange={(status: Status | '') => ask({ ...asked, status })}
         />
-        <Field label="Trip" value={trip} onInput={setTrip} placeholder="ID of the trip" />
+        <Field
+          label="Trip"
+          value={trip}
+          onInput={setTrip}
+          placeholder="ID of the trip"
+          {...hintOf(trip === asked.trip_id ? fault : undefined)}
+        />
         <button class="primary">Search</button>
       </form>
       {asked.status === 'needs_attention' && (
@@ -56,27 +64,24 @@ function Reservations(): VNode {
           correct one of them by hand.
         </p>
       )}
-      <Results key={JSON.stringify(asked)} asked={asked} />
+      {fault === undefined && <Results key={JSON.stringify(asked)} asked={asked} />}
     </>
   );
 }
 
 function Results({ asked }: { asked: { status: string; trip_id: string } }): VNode {
-  const { found, keep } = useKept<KeptPages<Reservation>>();
-  const pages = usePages<Reservation>(
+  const pages = useKeptPages<Reservation>(
     JSON.stringify(asked),
-    ({ client, can }, cursor) =>
-      client.reservations
-        .list({
-          ...onlyGiven({ ...asked, status: asked.status as Status | '' }),
-          ...(can('members', 'read') && { include: 'member' as const }),
-          cursor,
-        })
-        .page(),
-    undefined,
-    found,
+    () =>
+      ({ client, can }, cursor) =>
+        client.reservations
+          .list({
+            ...onlyGiven({ ...asked, status: asked.status as Status | '' }),
+            ...(can('members', 'read') && { include: 'member' as const }),
+            cursor,
+          })
+          .page(),
   );
-  keep(pages.kept);
   const isFiltered = Object.values(asked).some(Boolean);
   return (
     <List

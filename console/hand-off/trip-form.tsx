@@ -1,6 +1,7 @@
 import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { hintOf } from '../shared/faults.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
 import { MemberPicker } from '../shared/member-picker.tsx';
 import { remember, sortedName } from '../shared/members.ts';
@@ -9,7 +10,7 @@ import { pageFacts } from '../shared/page-facts.ts';
 import { Field, ProblemAlert } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
 import { type Session, useSession } from '../shared/session.ts';
-import { isUuid } from '../shared/uuid.ts';
+import { faultOfId, isUuid } from '../shared/uuid.ts';
 
 interface Chosen {
   tripId: string;
@@ -25,6 +26,7 @@ export interface Trip extends Chosen {
   isReading: boolean;
   /** What is missing, after somebody tried without it. */
   fault: string | undefined;
+  tripFault: string | undefined;
   /** The trip and the member that a result is for; undefined where one is missing, and then says so. */
   choose(): Chosen | undefined;
 }
@@ -49,7 +51,7 @@ export function useTrip(): Trip {
   Object.assign(kept, { tripId, chosenId });
   const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
   const choose = () => {
-    const isComplete = faultOf(chosen) === undefined;
+    const isComplete = faultOf(chosen) === undefined && isUuid(chosen.tripId);
     setTried(!isComplete);
     if (!isComplete) document.getElementById('trip')?.scrollIntoView({ block: 'nearest' });
     return isComplete ? chosen : undefined;
@@ -57,15 +59,19 @@ export function useTrip(): Trip {
   return {
     ...{ tripId, setTripId, memberId, setMemberId, choose },
     fault: isTried ? faultOf(chosen) : undefined,
+    tripFault: faultOfTrip(chosen.tripId, isTried),
     isReading: canRead && members.data === undefined && members.problem === undefined,
     members: canRead ? (members as Loaded<Page<Member>>) : undefined,
   };
 }
 
-function faultOf({ tripId, memberId }: Chosen): string | undefined {
+function faultOfTrip(tripId: string, isTried: boolean): string | undefined {
+  return tripId === '' && isTried ? 'Type an ID, or make a new trip.' : faultOfId('trip', tripId);
+}
+
+function faultOf({ memberId }: Chosen): string | undefined {
   if (memberId === '') return 'Choose a member first.';
   if (!isUuid(memberId)) return "The member's External ID is not a UUID.";
-  if (!isUuid(tripId)) return 'The trip ID is not a UUID.';
   return undefined;
 }
 
@@ -83,7 +89,7 @@ function firstOf(page: Page<Member> | undefined): string | undefined {
 
 /** Whom the results are for, and on which trip. */
 export function TripForm({ trip }: { trip: Trip }): VNode {
-  const { members, memberId, setMemberId, tripId, setTripId, fault } = trip;
+  const { members, memberId, setMemberId, tripId, setTripId, fault, tripFault } = trip;
   const section = useRef<HTMLElement>(null);
   const hasBox = members === undefined || isWithout(members);
   // Where the members come back while somebody types, the keyboard goes along to what takes the box's place.
@@ -105,7 +111,7 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
         <MemberPicker memberId={memberId} onChange={setMemberId} suggested={members.data?.data} />
       )}
       <div class="with-button">
-        <Field label="Trip ID" value={tripId} onInput={setTripId} maxLength={36} />
+        <Field label="Trip ID" value={tripId} onInput={setTripId} maxLength={36} {...hintOf(tripFault)} />
         <button type="button" class="plain" onClick={() => setTripId(makeUuid())}>
           New trip
         </button>

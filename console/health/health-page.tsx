@@ -2,10 +2,19 @@ import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { pageFacts } from '../shared/page-facts.ts';
 import { Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
-import { useSession } from '../shared/session.ts';
+import { read, useSession } from '../shared/session.ts';
 import { countOf } from '../shared/words.ts';
+import type { Activity } from './activity.ts';
 import { CrmUsage } from './crm-usage.tsx';
-import type { Health, PartState } from './health.ts';
+import {
+  type Health,
+  headlineOf,
+  looksOf,
+  type PartLook,
+  type PartState,
+  partOf,
+  type Quota,
+} from './health.ts';
 import { inUnits, NotFresh } from './not-fresh.tsx';
 import { Plots } from './plots.tsx';
 
@@ -21,27 +30,27 @@ export function HealthPage(): VNode {
   );
   const { data, problem } = health;
   const { version, environment } = pageFacts;
+  const looks = data && looksOf(data);
   return (
     <>
       <h1>Health</h1>
       <Freshness of={health} />
       <LoadProblem of={health} />
       {!data && !problem && <Skeleton />}
-      {data && (
+      {data && looks && (
         <>
-          <Headline health={data} />
+          <p class={`headline ${worstOf(looks)}`}>{headlineOf(looks)}</p>
           <NotFresh health={data} />
+          <ul class="cards">
+            {looks.map((look) => (
+              <Part key={look.name} look={look} state={data[look.name] as PartState} />
+            ))}
+          </ul>
         </>
       )}
-      {data && (
-        <ul class="cards">
-          {partsOf(data).map(([name, state]) => (
-            <Part key={name} name={name} state={state} />
-          ))}
-        </ul>
+      {session.can('consumers', 'read') && (
+        <Figures quota={data && (partOf(data, 'crm')?.['quota'] as Quota | undefined)} />
       )}
-      {session.can('consumers', 'read') && <Plots everyMs={everyMs} />}
-      {session.can('consumers', 'read') && <CrmUsage />}
       <p class="hint">
         Version {version}
         {environment && ` · ${environment}`}
@@ -50,42 +59,29 @@ export function HealthPage(): VNode {
   );
 }
 
-function Headline({ health }: { health: Health }): VNode {
-  const down = partsOf(health).filter(([, { connected }]) => !connected);
-  const names = down.map(([name]) => titles[name] ?? name).join(', ');
-  if (down.length === 0) return <p class="headline good">Everything works</p>;
-  return <p class={`headline ${health.status === 'ok' ? 'waiting' : 'bad'}`}>Not working: {names}</p>;
+/** For those who run the service: the last hour, and who used the calls. */
+function Figures({ quota }: { quota: Quota | undefined }): VNode {
+  const loaded = useLoad('activity', (session) => read<Activity>(session, '/v1/admin/activity'), everyMs);
+  const { data, problem } = loaded;
+  return (
+    <>
+      {data ? <Plots activity={data} /> : problem ? <LoadProblem of={loaded} /> : <Skeleton />}
+      <CrmUsage quota={quota} exhaustedAt={data?.budget_exhausted_at} />
+    </>
+  );
 }
 
-function partsOf(health: Health): [string, PartState][] {
-  return Object.entries(health).filter((entry): entry is [string, PartState] => typeof entry[1] === 'object');
+function worstOf(looks: readonly PartLook[]): PartLook['tone'] {
+  if (looks.some(({ tone }) => tone === 'bad')) return 'bad';
+  return looks.some(({ tone }) => tone === 'waiting') ? 'waiting' : 'good';
 }
 
-const titles: Record<string, string> = {
-  crm: 'CRM',
-  secretsManager: 'Secrets manager',
-  database: 'Database',
-  cache: 'Cache',
-  dining: 'Dining partner',
-  handoffs: 'Queued hand-offs',
-  changes: 'Change feed',
-  copy: 'Copy of records',
-};
-
-/** What is no connection works or not: what a part's state is called, where it is one. */
-const states: Record<string, [working: string, failing: string]> = {
-  handoffs: ['working', 'not working'],
-  changes: ['up to date', 'behind'],
-  copy: ['up to date', 'behind'],
-};
-
-function Part({ name, state }: { name: string; state: PartState }): VNode {
-  const [working, failing] = states[name] ?? ['connected', 'not connected'];
+function Part({ look: { title, tone, word }, state }: { look: PartLook; state: PartState }): VNode {
   return (
     <li class="card">
       <p class="card-head">
-        <strong>{titles[name] ?? name}</strong>
-        <span class={`badge ${state.connected ? 'good' : 'bad'}`}>{state.connected ? working : failing}</span>
+        <strong>{title}</strong>
+        <span class={`badge ${tone}`}>{word}</span>
       </p>
       {factsOf(state).map((fact) => (
         <p class="quiet">{fact}</p>
@@ -94,11 +90,13 @@ function Part({ name, state }: { name: string; state: PartState }): VNode {
   );
 }
 
-interface Quota {
-  used: number;
-  limit: number;
-  budget?: number;
-  budget_used?: number;
+interface SignInRefusal {
+  error: string;
+  error_description: string | null;
+}
+
+function inOwnWords({ error, error_description: description }: SignInRefusal): string {
+  return `It says: ${description ?? error}`;
 }
 
 interface OrgFault {
@@ -111,17 +109,27 @@ function inOrg({ object, field, problem }: OrgFault): string {
   return `${object}${field === null ? '' : `.${field}`} ${problem}`;
 }
 
+/** Why Salesforce is not connected, or soon will not be. */
+const reasons: Record<string, string> = {
+  sign_in: 'Salesforce refuses the sign-in.',
+  data: "Signing in works, but Salesforce doesn't serve data.",
+  version: "The org doesn't offer the configured API version.",
+  network: 'Nobody answers at its address.',
+};
+
 /** How the facts of a part are said in words. */
 const words: Record<string, (value: unknown) => string> = {
-  reason: String,
+  reason: (reason) => reasons[reason as string] ?? String(reason),
+  sign_in: (refusal) => inOwnWords(refusal as SignInRefusal),
+  advice: String,
   lacks: (faults) => (faults as OrgFault[]).map(inOrg).join('; '),
   user: (user) => `Signed in as ${(user as { Name: string }).Name}`,
   quota: (quota) => inWords(quota as Quota),
   waiting: (waiting) => `${count(waiting as number)} waiting`,
   oldest_seconds: (oldest) => `The oldest for ${inUnits(oldest as number)}`,
   records: (records) => countOf(records as number, 'record'),
-  age_seconds: (age) => `${inUnits(age as number)} behind the CRM`,
-  seconds_behind: (behind) => `${inUnits(behind as number)} behind the CRM`,
+  age_seconds: (age) => `${inUnits(age as number)} behind Salesforce`,
+  seconds_behind: (behind) => `${inUnits(behind as number)} behind Salesforce`,
 };
 
 function inWords({ used, limit, budget, budget_used: ofBudget }: Quota): string {

@@ -1,32 +1,16 @@
 import type { VNode } from 'preact';
-import { useLoad } from '../shared/load.ts';
-import { LoadProblem, Skeleton } from '../shared/parts.tsx';
-import { read } from '../shared/session.ts';
-import { countOf } from '../shared/words.ts';
+import { type Activity, answeredIn, pointsOf, totalOf } from './activity.ts';
 import { clock, type Line, Plot } from './plot.tsx';
-
-interface Activity {
-  interval_seconds: number;
-  budget_exhausted_at: string | null;
-  series: { name: string; unit: string; points: [time: string, value: number][] }[];
-}
 
 interface PlotPlan {
   title: string;
   unit: string;
+  look?: 'bars';
   /** Names of series, and how they are called in the plot. */
   lines: [series: string, name: string][];
 }
 
 const plans: PlotPlan[] = [
-  {
-    title: 'Requests',
-    unit: 'in 10 s',
-    lines: [
-      ['requests', 'all'],
-      ['errors', 'errors'],
-    ],
-  },
   {
     title: 'Latency',
     unit: 'ms',
@@ -35,7 +19,7 @@ const plans: PlotPlan[] = [
       ['latency_p99', 'p99'],
     ],
   },
-  { title: 'CRM calls', unit: 'in 10 s', lines: [['crm_calls', 'calls']] },
+  { title: 'CRM calls', unit: 'calls', look: 'bars', lines: [['crm_calls', 'calls']] },
   {
     title: 'CRM quota',
     unit: 'calls in 24 hours',
@@ -49,58 +33,82 @@ const plans: PlotPlan[] = [
 ];
 
 /** What each series is called in the table of numbers. */
-const labels = new Map(
-  plans.flatMap(({ title, lines }) =>
-    lines.map(([series, name]) => [series, lines.length > 1 ? `${title}, ${name}` : title]),
+const labels = new Map([
+  ['requests', 'Requests'],
+  ['refusals', 'Refused (4xx)'],
+  ['errors', 'Failed (5xx)'],
+  ...plans.flatMap(({ title, lines }) =>
+    lines.map(([series, name]): [string, string] => [series, lines.length > 1 ? `${title}, ${name}` : title]),
   ),
-);
+]);
 
 /** The last hour, of all replicas together. */
-export function Plots({ everyMs }: { everyMs: number }): VNode {
-  const loaded = useLoad('activity', (session) => read<Activity>(session, '/v1/admin/activity'), everyMs);
-  const { data, problem } = loaded;
-  if (data === undefined) return problem ? <LoadProblem of={loaded} /> : <Skeleton />;
+export function Plots({ activity }: { activity: Activity }): VNode {
   const to = Date.now();
+  const period = { from: to - 3_600_000, to, stepMs: activity.interval_seconds * 1000 };
   const known = plans.filter(({ lines }) =>
-    lines.some(([series]) => data.series.some(({ name }) => name === series)),
+    lines.some(([series]) => activity.series.some(({ name }) => name === series)),
   );
-  const gapMs = data.interval_seconds * 1500;
-  const exhaustedAt = data.budget_exhausted_at;
   return (
     <>
       <h2>Last hour</h2>
-      {exhaustedAt && <p class="headline bad">{exhaustionInWords(Date.parse(exhaustedAt) - to)}</p>}
+      <div class="with-totals">
+        <Plot
+          title="Requests"
+          unit="requests"
+          look="bars"
+          lines={[
+            { name: 'answered', points: answeredIn(activity) },
+            { name: '4xx', points: pointsOf(activity, 'refusals') },
+            { name: '5xx', points: pointsOf(activity, 'errors') },
+          ]}
+          {...period}
+        />
+        <Totals activity={activity} />
+      </div>
       <div class="plots">
-        {known.map(({ title, unit, lines }) => (
+        {known.map(({ lines, ...plan }) => (
           <Plot
-            key={title}
-            title={title}
-            unit={unit}
-            lines={lines.map((one) => lineOf(data, one))}
-            from={to - 3_600_000}
-            to={to}
-            gapMs={gapMs}
+            key={plan.title}
+            {...plan}
+            lines={lines.map(([series, name]): Line => ({ name, points: pointsOf(activity, series) }))}
+            {...period}
           />
         ))}
       </div>
       <details>
         <summary>Show numbers</summary>
-        <Numbers activity={data} />
+        <Numbers activity={activity} />
       </details>
     </>
   );
 }
 
-function exhaustionInWords(ms: number): string {
-  const minutes = Math.round(ms / 60_000);
-  if (minutes < 1) return 'The budget of CRM calls is used up: requests are waiting.';
-  const time = minutes < 90 ? countOf(minutes, 'minute') : countOf(Math.round(minutes / 60), 'hour');
-  return `At this rate the budget of CRM calls will be used up in ${time}.`;
-}
-
-function lineOf({ series }: Activity, [wanted, name]: [string, string]): Line {
-  const points = series.find((one) => one.name === wanted)?.points ?? [];
-  return { name, points: points.map(([time, value]) => [Date.parse(time), value]) };
+function Totals({ activity }: { activity: Activity }): VNode {
+  const all = totalOf(activity, 'requests');
+  const shown: [title: string, series: string, tone: string][] = [
+    ['Requests', 'requests', ''],
+    ['Refused (4xx)', 'refusals', 'waiting'],
+    ['Failed (5xx)', 'errors', 'bad'],
+  ];
+  return (
+    <dl class="totals" aria-label="Requests of the last hour">
+      {shown.map(([title, series, tone]) => {
+        const count = totalOf(activity, series);
+        return (
+          <div key={series}>
+            <dt>{title}</dt>
+            <dd class={count > 0 ? tone : ''}>
+              {count.toLocaleString('en')}
+              {series !== 'requests' && all > 0 && (
+                <span class="quiet"> {((100 * count) / all).toFixed(1)} %</span>
+              )}
+            </dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
 }
 
 function Numbers({ activity: { series } }: { activity: Activity }): VNode {

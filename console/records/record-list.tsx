@@ -1,10 +1,10 @@
 import type { Booking, Member, Quote } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
+import { hintOf } from '../shared/faults.ts';
 import { glance } from '../shared/guess.ts';
-import { useKept } from '../shared/kept.ts';
-import { type KeptPages, usePages } from '../shared/load.ts';
+import { useKeptPages } from '../shared/kept.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { MemberPicker } from '../shared/member-picker.tsx';
 import { memberName, remember } from '../shared/members.ts';
@@ -13,16 +13,24 @@ import { Badge, type Column, Field, Id, List } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
+import { faultOfId } from '../shared/uuid.ts';
 import { keepAddress, titles } from './collections.ts';
-import { type Collection, type Given, searchFor } from './search.ts';
+import { type Matches, MatchLinks } from './matches.tsx';
+import { type Collection, searchFor } from './search.ts';
 
 type RecordRow = (Quote | Booking) & { member?: Pick<Member, 'id' | 'first_name' | 'last_name'> | null };
 
 const names = ['search', 'trip_id', 'member_id', 'status'] as const;
 type Filters = Record<(typeof names)[number], string>;
 
+interface RecordListProps {
+  collection: Collection;
+  /** What the search finds in the other lists. */
+  matches: Matches;
+}
+
 /** A list with its search. What is searched for stands in the address. */
-export function RecordList({ collection }: { collection: Collection }): VNode {
+export function RecordList({ collection, matches }: RecordListProps): VNode {
   const [asked, ask] = useParameters(names);
   const session = useSession();
   useEffect(() => keepAddress(session, collection), [asked]);
@@ -30,9 +38,15 @@ export function RecordList({ collection }: { collection: Collection }): VNode {
   return (
     <>
       <SearchForm collection={collection} asked={asked} ask={ask} />
-      <Results key={JSON.stringify(asked)} collection={collection} asked={asked} />
+      {Object.values(faultsOf(asked)).every((fault) => fault === undefined) && (
+        <Results key={JSON.stringify(asked)} collection={collection} asked={asked} matches={matches} />
+      )}
     </>
   );
+}
+
+function faultsOf({ trip_id, member_id }: Filters) {
+  return { trip_id: faultOfId('trip', trip_id), member_id: faultOfId('member', member_id) };
 }
 
 interface SearchFormProps {
@@ -51,6 +65,9 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
     ask(Object.fromEntries(names.map((name) => [name, filters[name].trim()])) as Filters);
   };
   const isMembers = collection === 'members';
+  const faults = faultsOf(asked);
+  const hintFor = (name: keyof typeof faults) =>
+    hintOf(filters[name] === asked[name] ? faults[name] : undefined);
   return (
     <form class="filters" role="search" onSubmit={submit}>
       <Field
@@ -63,7 +80,9 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
         title="Two characters or more"
         placeholder={isMembers ? 'Name, e-mail, phone or ID' : 'Name, supplier, status or ID'}
       />
-      {!isMembers && <MemberField memberId={filters.member_id} onChange={set('member_id')} />}
+      {!isMembers && (
+        <MemberField memberId={filters.member_id} onChange={set('member_id')} hint={hintFor('member_id')} />
+      )}
       <button class="primary">Search</button>
       {!isMembers && (
         <details class="more" open={Boolean(asked.trip_id || asked.status)}>
@@ -74,6 +93,7 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
               value={filters.trip_id}
               onInput={set('trip_id')}
               placeholder="ID of the trip"
+              {...hintFor('trip_id')}
             />
             <Field label="Status" value={filters.status} onInput={set('status')} />
           </div>
@@ -83,28 +103,43 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
   );
 }
 
-function MemberField({ memberId, onChange }: { memberId: string; onChange: (id: string) => void }): VNode {
+interface MemberFieldProps {
+  memberId: string;
+  onChange: (id: string) => void;
+  hint: ReturnType<typeof hintOf>;
+}
+
+function MemberField({ memberId, onChange, hint }: MemberFieldProps): VNode {
   const { can } = useSession();
   if (can('members', 'read')) return <MemberPicker memberId={memberId} onChange={onChange} />;
-  return <Field label="Member" value={memberId} onInput={onChange} placeholder="External ID of the member" />;
+  return (
+    <Field
+      label="Member"
+      value={memberId}
+      onInput={onChange}
+      placeholder="External ID of the member"
+      {...hint}
+    />
+  );
 }
 
 interface ResultsProps {
   collection: Collection;
   asked: Filters;
+  matches: Matches;
 }
 
 /** The pages that a search finds; those that were shown before somebody followed a link and came back. */
 function useFound<Row>(collection: Collection, { search, ...filters }: Filters) {
-  const { found, keep } = useKept<KeptPages<Row> & { meaning: Given }>();
-  const chosen = useRef<Given>(found?.meaning ?? {});
+  const session = useSession();
   const name = JSON.stringify([collection, search, filters]);
-  const pages = usePages<Row>(name, searchFor<Row>(collection, search, filters, chosen), undefined, found);
-  keep(pages.kept && { ...pages.kept, meaning: chosen.current });
+  const pages = useKeptPages<Row>(name, (chosen) => searchFor<Row>(collection, search, filters, chosen));
+  // The way back from a record leads to as many.
+  useEffect(() => keepAddress(session, collection), [pages.kept?.pages.length]);
   return pages;
 }
 
-function Records({ collection, asked }: ResultsProps): VNode {
+function Records({ collection, asked, matches }: ResultsProps): VNode {
   const pages = useFound<RecordRow>(collection, asked);
   const columns: Column<RecordRow>[] = [
     {
@@ -146,7 +181,13 @@ function Records({ collection, asked }: ResultsProps): VNode {
       pages={pages}
       columns={columns}
       keyOf={({ id }: RecordRow) => id}
-      empty={isFiltered(asked) ? <NoMatch collection={collection} /> : <NoneYet collection={collection} />}
+      empty={
+        isFiltered(asked) ? (
+          <NoMatch collection={collection} asked={asked} matches={matches} />
+        ) : (
+          <NoneYet collection={collection} />
+        )
+      }
     />
   );
 }
@@ -156,7 +197,7 @@ function AmountOf({ row }: { row: RecordRow }): VNode | null {
   return price ? <Amount money={price} /> : null;
 }
 
-function Members({ asked }: ResultsProps): VNode {
+function Members({ asked, matches }: ResultsProps): VNode {
   const session = useSession();
   const pages = useFound<Member>('members', asked);
   useEffect(() => remember(session, pages.data ?? []), [pages.data?.length]);
@@ -181,7 +222,7 @@ function Members({ asked }: ResultsProps): VNode {
       keyOf={({ id }: Member) => id}
       empty={
         isFiltered(asked) ? (
-          <NoMatch collection="members" />
+          <NoMatch collection="members" asked={asked} matches={matches} />
         ) : (
           <>
             <p>The CRM has no members with an External ID.</p>
@@ -197,10 +238,11 @@ function isFiltered(asked: Filters): boolean {
   return Object.values(asked).some(Boolean);
 }
 
-function NoMatch({ collection }: { collection: Collection }): VNode {
+function NoMatch({ collection, asked, matches }: ResultsProps): VNode {
   return (
     <>
-      <p>Nothing matches.</p>
+      <p>{asked.search ? `No ${collection} match “${asked.search}”.` : 'Nothing matches.'}</p>
+      <MatchLinks collection={collection} search={asked.search} matches={matches} />
       <p>
         <a href={`#/records/${collection}`}>Show all {collection}</a>
       </p>

@@ -1,6 +1,7 @@
 import type { Page } from '@handoff-gateway/client';
 import { Failure } from '../shared/api.ts';
 import { parseDigits } from '../shared/json-text.ts';
+import type { Note } from '../shared/kept.ts';
 import type { ReadPage } from '../shared/load.ts';
 import { type Session, withQuery } from '../shared/session.ts';
 import { isUuid } from '../shared/uuid.ts';
@@ -24,7 +25,7 @@ export function searchFor<Row>(
   collection: Collection,
   text: string,
   filters: Given,
-  chosen: { current: Given },
+  chosen: Note,
 ): ReadPage<Row> {
   return async (session, cursor) => {
     const include = collection !== 'members' && session.can('members', 'read') && { include: 'member' };
@@ -33,7 +34,7 @@ export function searchFor<Row>(
       // Digits of amounts count.
       return parseDigits((await session.send(withQuery(`/v1/${collection}`, query))).text) as Page<Row>;
     };
-    if (cursor !== undefined) return list(chosen.current);
+    if (cursor !== undefined) return list(chosen.current ?? {});
     let found: Page<Row> = nothing;
     let taken: Given = {};
     for (const meaning of meanings(collection, text)) {

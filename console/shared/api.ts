@@ -43,6 +43,8 @@ export interface RequestOptions {
   idempotencyKey?: string;
   /** Header `Prefer`. */
   prefer?: string;
+  /** Entity tag of what is to be changed. */
+  ifMatch?: string;
 }
 
 /** Longer than the service takes to answer anything. */
@@ -98,7 +100,7 @@ async function sendText(
   ask: typeof fetch,
   credentials: Credentials,
   path: string,
-  { method = 'GET', body, idempotencyKey, prefer }: RequestOptions = {},
+  { method = 'GET', body, idempotencyKey, prefer, ifMatch }: RequestOptions = {},
 ): Promise<Answer> {
   const headers: Record<string, string> = {
     'x-api-key': credentials.apiKey,
@@ -106,6 +108,7 @@ async function sendText(
     ...(body !== undefined && { 'content-type': 'application/json' }),
     ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
     ...(prefer !== undefined && { prefer }),
+    ...(ifMatch !== undefined && { 'if-match': ifMatch }),
   };
   const response = await attempt(ask, path, { method, headers, ...(body !== undefined && { body }) });
   const text = await response.text().catch(() => {

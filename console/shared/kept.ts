@@ -1,6 +1,8 @@
 import { makeUuid } from '@handoff-gateway/client';
 import { useEffect, useRef } from 'preact/hooks';
+import { type KeptPages, type Pages, type ReadPage, usePages } from './load.ts';
 import { recall } from './memory.ts';
+import { notePages, pagesInAddress } from './router.ts';
 import { useSession } from './session.ts';
 
 interface Kept<T> {
@@ -14,7 +16,7 @@ const mostKept = 20;
  * What a list showed when it was left by a link stays with its entry in the browser's history: Back finds the same pages
  * at the same height, without asking again. A link to the list, and a reload, read it again.
  */
-export function useKept<T>(): { found: T | undefined; keep(value: T | undefined): void } {
+function useKept<T>(): { found: T | undefined; keep(value: T | undefined): void } {
   const { memory } = useSession();
   /** By entry of the browser's history. */
   const all = recall(memory, 'lists', () => new Map<string, Kept<unknown>>());
@@ -47,6 +49,24 @@ export function useKept<T>(): { found: T | undefined; keep(value: T | undefined)
       latest.current = value;
     },
   };
+}
+
+/** What a reader of pages has found out with the first page, and needs for those after it. */
+export interface Note {
+  current: Record<string, string> | undefined;
+}
+
+/** A list that Back, and a reload of its address, show as long as it was. What the reader of pages notes is kept with it. */
+export function useKeptPages<T>(name: string, makeReadPage: (note: Note) => ReadPage<T>): Pages<T> {
+  const { found, keep } = useKept<KeptPages<T> & { note: Note['current'] }>();
+  const note = useRef(found?.note);
+  const pages = usePages<T>(name, makeReadPage(note), undefined, found, pagesInAddress);
+  keep(pages.kept && { ...pages.kept, note: note.current });
+  const count = pages.kept?.pages.length;
+  useEffect(() => {
+    if (count !== undefined) notePages(count);
+  }, [count]);
+  return pages;
 }
 
 /** The browser's own note at the entry that is shown now. It has no secret. */

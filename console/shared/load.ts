@@ -123,24 +123,28 @@ export function pagesAt<T>(path: string): ReadPage<T> {
   return (session, cursor) => read<Page<T>>(session, withQuery(path, { cursor }));
 }
 
-/** A list, page after page. It begins again when `name` changes, which has its filters in it. */
+/**
+ * A list, page after page. It begins again when `name` changes, which has its filters in it. `wanted`: how many pages are read at
+ * first, and when it is read again.
+ */
 export function usePages<T>(
   name: string,
   readPage: ReadPage<T>,
   everyMs?: number,
   known?: KeptPages<T>,
+  wanted: () => number = () => 1,
 ): Pages<T> {
   /** The pages from the first one on, once somebody has asked for more than that. */
   const [longer, setLonger] = useState({ name, pages: known?.pages ?? [] });
   const isLonger = longer.name === name && longer.pages.length > 1;
   const first = useLoad(
     name,
-    (asked) => readPage(asked, undefined),
+    (asked) => readPages(asked, readPage, wanted()),
     isLonger ? undefined : everyMs,
-    firstOf(known),
+    known && { data: known.pages, loadedAt: known.loadedAt },
   );
   // A first page that was read again is not shown above pages that may not follow it.
-  const pages = isLonger ? longer.pages : first.data ? [first.data] : [];
+  const pages = isLonger ? longer.pages : (first.data ?? []);
   const begin = () => setLonger({ name, pages: [] });
   const next = useNextPage({ name, pages }, readPage, setLonger);
   return {
@@ -158,8 +162,11 @@ export function usePages<T>(
   };
 }
 
-function firstOf<T>(known: KeptPages<T> | undefined): Known<Page<T>> | undefined {
-  return known && { data: known.pages[0], loadedAt: known.loadedAt };
+async function readPages<T>(session: Session, readPage: ReadPage<T>, count: number): Promise<Page<T>[]> {
+  const pages = [await readPage(session, undefined)];
+  for (let next = pages[0]?.next_cursor; next && pages.length < count; next = pages.at(-1)?.next_cursor)
+    pages.push(await readPage(session, next));
+  return pages;
 }
 
 /** What is shown of these pages; nothing before the first is there. */

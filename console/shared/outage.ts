@@ -69,6 +69,12 @@ export class Outage {
     if (this.#trouble === undefined) void this.#check();
   }
 
+  /** Somebody asks for it: the tries that follow come quickly again. */
+  tryNow(): Promise<void> {
+    this.#tries = 0;
+    return this.tryAgain();
+  }
+
   /** Asks at once, and reads again what has failed. */
   tryAgain(): Promise<void> {
     return this.#check(this.#failing());

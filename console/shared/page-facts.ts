@@ -6,6 +6,8 @@ interface PageFacts {
   people: { label: string; only: boolean } | null;
   /** Origins of the pages that may pass results. */
   result_origins: readonly string[];
+  /** Whether there are simulated systems to break. */
+  can_break: boolean;
   /** Address of results to try the hand-off with; null in production. */
   samples: string | null;
 }

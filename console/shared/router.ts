@@ -53,3 +53,22 @@ function decode(part: string): string {
     return part;
   }
 }
+
+/** No reload reads more pages of a list than this. */
+const mostPages = 20;
+
+/** How many pages of a list the address asks for. */
+export function pagesInAddress(): number {
+  const count = Number(new URLSearchParams(location.hash.split('?', 2)[1]).get('pages') ?? 1);
+  return Number.isInteger(count) && count > 0 ? Math.min(count, mostPages) : 1;
+}
+
+/** Notes in the address how many pages are shown, without an entry in the history of its own. */
+export function notePages(count: number): void {
+  if (count === pagesInAddress()) return;
+  const [path = '', query] = location.hash.split('?', 2);
+  const given = new URLSearchParams(query);
+  given.delete('pages');
+  if (count > 1) given.set('pages', String(count));
+  history.replaceState(history.state, '', given.size === 0 ? path : `${path}?${given}`);
+}

@@ -11,6 +11,10 @@ export interface FaultBase {
   probability?: number;
   /** Start of the row of random numbers behind `probability`; a new one for each fault when absent. */
   seed?: number;
+  /** After so many seconds it is removed; never when absent. */
+  seconds?: number;
+  /** A name that the list shows. */
+  name?: string;
 }
 
 export type FaultView<Input extends FaultBase> = Input & {
@@ -19,6 +23,8 @@ export type FaultView<Input extends FaultBase> = Input & {
   hits: number;
   /** Calls being held now. */
   held: number;
+  /** RFC 3339; there for a fault with `seconds`. */
+  endsAt?: string;
 };
 
 type Wanted<Input> = (fault: Input) => boolean;
@@ -53,6 +59,7 @@ interface Armed<Input> {
   watchers: Set<() => void>;
   /** It was removed: a call that it struck before is held no more. */
   isGone: boolean;
+  end?: { at: string; timer: NodeJS.Timeout };
 }
 
 function isLive({ input, hits }: Armed<FaultBase>): boolean {
@@ -68,8 +75,8 @@ function hit(fault: Armed<FaultBase>): void {
   for (const watcher of [...fault.watchers]) watcher();
 }
 
-function view<Input extends FaultBase>({ input, id, hits, holds }: Armed<Input>): FaultView<Input> {
-  return { ...input, id, hits, held: holds.size };
+function view<Input extends FaultBase>({ input, id, hits, holds, end }: Armed<Input>): FaultView<Input> {
+  return { ...input, id, hits, held: holds.size, ...(end && { endsAt: end.at }) };
 }
 
 function releaseAll(fault: Armed<FaultBase>): number {
@@ -104,20 +111,23 @@ export function createArmedFaults<Input extends FaultBase>(): ArmedFaults<Input>
   const remove = (id: string): void => {
     const fault = find(id);
     armed.delete(id);
+    clearTimeout(fault.end?.timer);
     fault.isGone = true;
     releaseAll(fault);
   };
 
   return {
     arm: (input) => {
+      const id = randomUUID();
       const fault = {
         input,
-        id: randomUUID(),
+        id,
         hits: 0,
         random: input.seed === undefined ? Math.random : randomFrom(input.seed),
         holds: new Set<never>(),
         watchers: new Set<never>(),
         isGone: false,
+        ...(input.seconds !== undefined && { end: endIn(input.seconds, () => remove(id)) }),
       };
       armed.set(fault.id, fault);
       return view(fault);
@@ -148,6 +158,11 @@ export function createArmedFaults<Input extends FaultBase>(): ArmedFaults<Input>
     release: (id) => releaseAll(find(id)),
     whenHit: (id, count, signal) => watch(find(id), count, signal),
   };
+}
+
+function endIn(seconds: number, remove: () => void): NonNullable<Armed<FaultBase>['end']> {
+  const ms = seconds * 1000;
+  return { at: new Date(Date.now() + ms).toISOString(), timer: setTimeout(remove, ms).unref() };
 }
 
 function watch<Input extends FaultBase>(

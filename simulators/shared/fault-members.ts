@@ -33,10 +33,12 @@ const STRENGTH: Members = {
   times: { type: 'number', optional: true },
   probability: { type: 'number', optional: true },
   seed: { type: 'number', optional: true },
+  seconds: { type: 'number', optional: true },
+  name: { type: 'string', optional: true },
 };
 
 /**
- * Reads `{match, effect, times, probability, seed}`. @throws ControlError 400 naming the member that is wrong.
+ * Reads `{match, effect, times, probability, seed, seconds, name}`. @throws ControlError 400 naming the member that is wrong.
  * @param match what the fault may be matched against, all of it optional.
  * @param effects each kind of effect, with its members.
  */

@@ -23,6 +23,8 @@ export interface PageFacts {
   people: { label: string; only: boolean } | null;
   /** Origins of the pages that may pass it results. */
   result_origins: readonly string[];
+  /** Whether its page `Break it` has simulated systems to break. */
+  can_break: boolean;
 }
 
 export const consolePath = '/console/';

@@ -2,14 +2,18 @@ import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { sessions } from '../../identity/consumers/authentication.ts';
 import { version } from '../../platform/base/version.ts';
 import { Activity } from './activity/activity.ts';
+import { BreakIt } from './break-it/break-it.ts';
 import { consolePath, type PageFacts, readConsoleFiles } from './console-files.ts';
 import { type ActivityParts, activityRoute } from './routes/activity.ts';
+import { breakItRoutes } from './routes/break-it.ts';
 import { type ConsoleServices, consoleRoutes } from './routes/console.ts';
 import { type ConsoleSettings, consolePart } from './settings.ts';
 
 interface Parts extends ActivityParts {
   /** Null where it is not enabled: then its paths do not exist. */
   pages: ConsoleServices | null;
+  /** Null where a system is a real one, and in production. */
+  breakIt: BreakIt | null;
 }
 
 /** The page for people in a browser, and the series behind its plots. */
@@ -19,7 +23,11 @@ export const console = defineFeature({
   start,
   banner: ({ settings, url, hasCredentials }) =>
     settings.console.enabled ? [['Console', `${url}${consolePath}`, signInNote(hasCredentials)]] : [],
-  routes: ({ pages, ...parts }: Parts) => [activityRoute(parts), ...(pages ? consoleRoutes(pages) : [])],
+  routes: ({ pages, breakIt, ...parts }: Parts) => [
+    activityRoute(parts),
+    ...(pages ? consoleRoutes(pages) : []),
+    ...(breakIt ? breakItRoutes(breakIt) : []),
+  ],
 });
 
 function start(core: Core<ConsoleSettings>): Started<Parts> {
@@ -29,8 +37,9 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
   activity.start();
   opened.defer(() => activity.stop());
   const parts = { activity, budgetExhaustedAt: () => core.crm.budgetExhaustedAt() };
-  if (!settings.console.enabled) return { routes: { ...parts, pages: null } };
+  if (!settings.console.enabled) return { routes: { ...parts, pages: null, breakIt: null } };
   const { resultOrigins } = settings.console;
+  const breakIt = openBreakIt(core);
   const pages: ConsoleServices = {
     files: () =>
       readConsoleFiles(production, {
@@ -38,11 +47,20 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
         version,
         people: peopleOf(core),
         result_origins: resultOrigins,
+        can_break: breakIt !== null,
       }),
     resultOrigins,
     facts: async () => ({ environment, version, record_url: await recordUrl(core), people: peopleOf(core) }),
   };
-  return { routes: { ...parts, pages }, home: consolePath };
+  return { routes: { ...parts, pages, breakIt }, home: consolePath };
+}
+
+function openBreakIt(core: Core): BreakIt | null {
+  const { settings, simulated, opened } = core;
+  if (settings.production || simulated['crm'] === undefined) return null;
+  const breakIt = new BreakIt(core);
+  opened.defer(() => breakIt.close());
+  return breakIt;
 }
 
 /** How people sign in; null where they cannot. */

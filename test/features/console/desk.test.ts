@@ -94,18 +94,18 @@ describe('what people look after in the console', {
 
   test('says what is not fresh while the CRM is down', async () => {
     const { page, check, close } = await open(gateway.console, '#/health');
-    await page.getByText('Everything works').waitFor();
+    await page.getByText('All systems operational').waitFor();
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     // What notices that first.
     await gateway.request('/v1/quotes', { headers: { 'cache-control': 'no-cache' } });
     await page.getByRole('button', { name: 'Refresh' }).click();
     await textOf(
       page.getByRole('main'),
-      /Not working: CRM.*While the CRM is not connected.*Events of the last/s,
+      /Not connected: Salesforce\. Behind: Change feed.*While Salesforce isn't connected.*Events of the last/s,
     );
     await check('health without the CRM');
     await gateway.org.disarm();
-    await page.getByText('Everything works').waitFor();
+    await page.getByText('All systems operational').waitFor();
     await close();
   });
 

@@ -122,7 +122,7 @@ describe('the console in a browser', {
     await goTo(page, 'My access');
     await page.getByText('quotes: read').waitFor();
     await page.getByRole('row').filter({ hasText: 'GET /v1/consumer' }).first().waitFor();
-    await page.getByRole('img', { name: /^Requests, a day, over the last 30 days/ }).waitFor();
+    await page.getByRole('slider', { name: /^Requests, requests, over the last 30 days/ }).waitFor();
     await page.getByRole('button', { name: 'Rotate my key' }).click();
     await page.getByLabel('Grace window (hours)').fill('1');
     await page.getByRole('button', { name: 'Rotate now' }).click();
@@ -254,9 +254,9 @@ describe('the console in a browser', {
     assert.equal(await box.inputValue(), trip_id);
     await box.fill('no such thing');
     await box.press('Enter');
-    await page.getByText('Nothing matches.').waitFor();
+    await page.getByText('No quotes match “no such thing”.').waitFor();
     await page.getByRole('link', { name: 'Members' }).click();
-    await page.getByRole('region', { name: 'Members' }).waitFor();
+    await page.getByText('No members match “no such thing”.').waitFor();
     const { last_name } = (await (await gateway.request(`/v1/members/${member_id}`)).json()) as {
       last_name: string;
     };

@@ -214,7 +214,7 @@ describe('records in a browser', {
     await check('records-empty');
     await page.getByRole('searchbox', { name: 'Search' }).fill('nowhere');
     await page.keyboard.press('Enter');
-    await page.getByText('Nothing matches.').waitFor();
+    await page.getByText('No bookings match “nowhere”.').waitFor();
     await page.getByRole('link', { name: 'Show all bookings' }).click();
     await page.getByText('No bookings yet.').waitFor();
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });

@@ -104,7 +104,7 @@ export class Activity {
     const { cache } = this.#options;
     for (let tries = 0; tries < maxTries; tries++) {
       const text = await cache.get(this.#key(number));
-      const both = text === undefined ? point : sum(JSON.parse(text) as Point, point);
+      const both = text === undefined ? point : sum(readPoint(text), point);
       if (await cache.setIfEqual(this.#key(number), text, JSON.stringify(both), ttlMs)) return;
     }
   }
@@ -112,7 +112,7 @@ export class Activity {
   async #read(number: number, last: number): Promise<Point | undefined> {
     if (this.#final.has(number)) return this.#final.get(number);
     const text = await this.#options.cache.get(this.#key(number));
-    const point = text === undefined ? undefined : (JSON.parse(text) as Point);
+    const point = text === undefined ? undefined : readPoint(text);
     if (number < last - growing) this.#final.set(number, point);
     return point;
   }
@@ -120,6 +120,11 @@ export class Activity {
   #key(number: number): string {
     return `activity:${this.#options.environment}:${number}`;
   }
+}
+
+/** A replica of an earlier version counts no refusals. */
+function readPoint(text: string): Point {
+  return { ...nothing, ...(JSON.parse(text) as Partial<Point>) };
 }
 
 function forgetBefore(map: Map<number, unknown>, first: number): void {
@@ -132,6 +137,7 @@ type ValueOf = (point: Point, end: number) => number | undefined;
 const kinds: [name: string, unit: string, value: ValueOf][] = [
   ['requests', 'requests', ({ requests }) => requests],
   ['errors', 'requests', ({ errors }) => errors],
+  ['refusals', 'requests', ({ refusals }) => refusals],
   ['latency_p50', 'ms', (point) => quantile(point, 0.5)],
   ['latency_p99', 'ms', (point) => quantile(point, 0.99)],
   ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],

@@ -5,6 +5,8 @@ export interface Point {
   requests: number;
   /** Requests that were answered with 5xx. */
   errors: number;
+  /** With 4xx. */
+  refusals: number;
   /** Requests by upper bound of their duration in seconds, each bound with all below it, as Prometheus has it. */
   durations: Record<string, number>;
   crmCalls: number;
@@ -19,6 +21,7 @@ export interface Point {
 export const nothing: Point = {
   requests: 0,
   errors: 0,
+  refusals: 0,
   durations: {},
   crmCalls: 0,
   quotaUsed: 0,
@@ -27,7 +30,7 @@ export const nothing: Point = {
   changesReadAt: 0,
 };
 
-const counts = ['requests', 'errors', 'crmCalls'] as const;
+const counts = ['requests', 'errors', 'refusals', 'crmCalls'] as const;
 const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
 
 /** The metrics as they stand; the counts are those since the process began. */
@@ -51,14 +54,17 @@ interface HistogramValue {
 
 const isCount = (name: string | undefined) => name?.endsWith('_count') ?? false;
 
-function countRequests(values: readonly HistogramValue[]): Pick<Point, 'requests' | 'errors' | 'durations'> {
-  const found = { requests: 0, errors: 0, durations: {} as Record<string, number> };
+function countRequests(
+  values: readonly HistogramValue[],
+): Pick<Point, 'requests' | 'errors' | 'refusals' | 'durations'> {
+  const found = { requests: 0, errors: 0, refusals: 0, durations: {} as Record<string, number> };
   for (const { metricName, labels, value } of values) {
     const { le, http_response_status_code: status } = labels;
     if (le !== undefined) found.durations[le] = (found.durations[le] ?? 0) + value;
     if (!isCount(metricName)) continue;
     found.requests += value;
     if (Number(status) >= 500) found.errors += value;
+    else if (Number(status) >= 400) found.refusals += value;
   }
   return found;
 }

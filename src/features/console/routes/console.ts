@@ -5,7 +5,7 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { type ConsoleFile, type ConsoleFiles, consolePath, type PageFacts } from '../console-files.ts';
 
 /** Facts for programs and for the page; of these only the address of records is not known when the page is made. */
-export interface ConsoleFacts extends Omit<PageFacts, 'result_origins'> {
+export interface ConsoleFacts extends Omit<PageFacts, 'result_origins' | 'can_break'> {
   /** Address of a record in the CRM, with `{id}`; null while it is not known. */
   record_url: string | null;
 }

@@ -59,6 +59,7 @@ for (const kind of ['memory', 'redis'] as const) {
       for (let i = 0; i < 98; i++) request(metrics, 0.02);
       request(other.metrics, 0.7, 503);
       request(other.metrics, 0.7);
+      request(other.metrics, 0.001, 404);
       other.metrics.crmCalls.inc({ operation: 'query' });
       other.metrics.crmApiUsage.set(17);
       other.metrics.crmApiLimit.set(1000);
@@ -71,13 +72,18 @@ for (const kind of ['memory', 'redis'] as const) {
       const later = new Date(beginning + 10_000).toISOString();
       for (const seen of [await valuesOf(activity), await valuesOf(other.activity)]) {
         assert.deepEqual(seen['requests'], [
-          [time, 100],
+          [time, 101],
           [later, 1],
         ]);
-        assert.deepEqual(seen['errors'], [
-          [time, 1],
-          [later, 0],
-        ]);
+        for (const name of ['errors', 'refusals'])
+          assert.deepEqual(
+            seen[name],
+            [
+              [time, 1],
+              [later, 0],
+            ],
+            name,
+          );
         assert.deepEqual(seen['crm_calls'], [
           [time, 1],
           [later, 0],
@@ -135,7 +141,15 @@ describe('GET /v1/admin/activity', () => {
     };
     assert.equal(interval_seconds, 10);
     const names = series.map(({ name }) => name);
-    for (const name of ['requests', 'errors', 'latency_p50', 'latency_p99', 'crm_calls', 'crm_quota_used'])
+    for (const name of [
+      'requests',
+      'errors',
+      'refusals',
+      'latency_p50',
+      'latency_p99',
+      'crm_calls',
+      'crm_quota_used',
+    ])
       assert.ok(names.includes(name), name);
     assert.equal((await gateway.request('/v1/admin/activity')).status, 403);
   });

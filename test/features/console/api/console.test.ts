@@ -64,7 +64,7 @@ describe('the console', () => {
   });
 
   test('has neither source map nor samples in production', async () => {
-    const facts = { environment: 'prod', version: '1', people: null, result_origins: [] };
+    const facts = { environment: 'prod', version: '1', people: null, result_origins: [], can_break: false };
     const { files, page: made } = await readConsoleFiles(true, facts);
     assert.deepEqual([...files.keys()].map((name) => name.replace(/-[\da-f]{16}\./, '.')).toSorted(), [
       'console.css',

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { openSignedIn, textOf } from './pages.ts';
+
+const program = findChromium();
+
+describe('Health in a browser', {
+  skip: program === undefined && 'there is no Chromium on this machine',
+}, () => {
+  let gateway: TestGateway;
+  let browser: TestBrowser;
+  before(async () => {
+    gateway = await startGateway({ CRM_BUDGET_CALLS: '5000' });
+    browser = await startBrowser(program as string);
+    await gateway.request('/v1/quotes');
+  });
+  after(async () => {
+    await browser.close();
+    await gateway.stop();
+  });
+
+  /** Answers of the service with a known hour. */
+  const activity = () => {
+    const now = Math.floor(Date.now() / 10_000) * 10_000;
+    const at = (seconds: number) => new Date(now - seconds * 1000).toISOString();
+    const series = (name: string, unit: string, values: number[]) => ({
+      ...{ name, unit },
+      points: values.map((value, i) => [at((values.length - i) * 600), value]),
+    });
+    return {
+      interval_seconds: 10,
+      series: [
+        series('requests', 'requests', [100, 200, 300]),
+        series('refusals', 'requests', [1, 0, 11]),
+        series('errors', 'requests', [0, 3, 0]),
+        series('latency_p50', 'ms', [10, 20, 30]),
+      ],
+      budget_exhausted_at: new Date(now + 25 * 60_000).toISOString(),
+    };
+  };
+
+  test('counts what was refused and what failed apart, and reads its plots out by keys', async () => {
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await page.route('**/v1/admin/activity', (route) => route.fulfill({ json: activity() }));
+    await page.evaluate(`location.hash = '#/health'`);
+    await page.getByText('All systems operational').waitFor();
+    await textOf(page.locator('.totals'), /Requests600.*\(4xx\)12 2\.0 %.*\(5xx\)3 0\.5 %/s);
+    const plot = page.getByRole('slider', { name: /^Requests,/ });
+    assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /^Now: answered 289, 4xx 11, 5xx 0$/);
+    await plot.press('ArrowLeft');
+    await plot.press('ArrowLeft');
+    assert.match(
+      (await plot.getAttribute('aria-valuetext')) ?? '',
+      /^\d\d:\d\d(:\d\d)?: answered 197, 4xx 0, 5xx 3$/,
+    );
+    await plot.press('Home');
+    assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /: answered 99, 4xx 1, 5xx 0$/);
+    await textOf(page.getByRole('main'), /At this rate the budget will be used up in 2[45] minutes/);
+    await check('health-full');
+    await close();
+  });
+
+  test('shows the quota by consumer, and sets the share of one by a slider', async () => {
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
+    await textOf(page.getByRole('main'), /\d+ of the budget's 5,000 calls used/);
+    await page.getByRole('img', { name: /of 5,000 calls used/ }).waitFor();
+    const slider = page.getByRole('slider', { name: 'Share of console' });
+    assert.equal(await slider.getAttribute('aria-valuetext'), 'none');
+    for (let i = 0; i < 3; i++) await slider.press('ArrowRight');
+    assert.equal(await slider.getAttribute('aria-valuetext'), '3 %');
+    await page.getByText('console now has 3 % of the calls.').waitFor();
+    const shareOf = async () => {
+      const response = await gateway.request(`/v1/admin/consumers/${gateway.console.id}`, {
+        as: gateway.admin,
+      });
+      return ((await response.json()) as { crmShare: number | null }).crmShare;
+    };
+    assert.equal(await shareOf(), 3);
+    await check('quota');
+    // Somebody else is faster.
+    const body = { crmShare: 40 };
+    const path = `/v1/admin/consumers/${gateway.console.id}`;
+    assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
+    await slider.press('ArrowRight');
+    await textOf(page.getByRole('row').filter({ has: slider }), /It's 40 % by now\. Set it again\./);
+    await eventually(async () => assert.equal(await slider.getAttribute('aria-valuetext'), '40 %'));
+    assert.equal(await shareOf(), 40);
+    await close();
+  });
+
+  test('has no sliders for those who may not change consumers', async () => {
+    const reader = await gateway.newConsumer({ resource: 'consumers', actions: ['read'] });
+    const { page, close } = await openSignedIn(browser, gateway, reader, '#/health');
+    await page.getByRole('region', { name: 'Use of CRM calls' }).waitFor();
+    assert.equal(await page.getByRole('slider', { name: /^Share of/ }).count(), 0);
+    await close();
+  });
+});
