@@ -13,7 +13,7 @@ describe('Health in a browser', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway({ CRM_BUDGET_CALLS: '5000' });
+    gateway = await startGateway({ CRM_DAILY_CALL_BUDGET: '5000' });
     browser = await startBrowser(program as string);
     await gateway.request('/v1/quotes');
   });

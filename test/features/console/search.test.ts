@@ -46,7 +46,10 @@ describe('the search on Records', {
     await page.getByRole('link', { name: 'Nadia Quirke' }).waitFor();
     await check('search-elsewhere');
     await page.getByRole('link', { name: 'show the member’s quotes' }).click();
-    await page.getByRole('link', { name: 'Villa 119' }).waitFor();
+    await page
+      .getByRole('link', { name: /^Villa \d/ })
+      .first()
+      .waitFor();
     await page.goBack();
     await page.getByRole('link', { name: 'Nadia Quirke' }).waitFor();
     await box.fill('villa');
@@ -116,7 +119,7 @@ describe('the search on Records', {
       assert.equal(await field.getAttribute('aria-invalid'), null);
       await field.press('Enter');
       await page
-        .getByText(hash.includes('quotes') ? 'Villa 119' : 'No reservation matches')
+        .getByText(hash.includes('quotes') ? /^Villa \d/ : 'No reservation matches')
         .first()
         .waitFor();
       await close();
