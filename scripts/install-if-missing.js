@@ -61,7 +61,9 @@ function some(missing) {
  * @param {string} lock
  */
 async function install(missing, production, lock) {
-  console.error(`Installing dependencies (${missing.length} missing or outdated: ${some(missing)})`);
+  console.error(
+    `Installing ${missing.length === 1 ? some(missing) : `${missing.length} packages`}, ${missing.length < 20 ? 'a few seconds' : 'about a minute'}…`,
+  );
   // Who has the development tools keeps them.
   const omit = production && !hasDevelopmentTools() ? ['--omit=dev'] : ['--include=dev'];
   const args = ['ci', '--no-audit', '--no-fund', '--loglevel=error', ...omit];

@@ -96,9 +96,16 @@ export interface Eraser {
 export interface Running<S = unknown> {
   settings: Settings & S;
   url: string;
-  /** Whether the first start has written credentials to a file. */
-  hasCredentials: boolean;
   simulated: Readonly<Record<string, Simulated>>;
+}
+
+type BannerLine = readonly [what: string, address: string, note?: string];
+
+export interface BannerLines {
+  /** Where a person begins; these come first. */
+  doors?: readonly BannerLine[];
+  /** Systems that the service uses. */
+  systems?: readonly BannerLine[];
 }
 
 /**
@@ -129,8 +136,8 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
   ): Route[];
   /** What it sends to consumers, by name, for the documentation. `all`: every route of the service. */
   webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
-  /** Lines of the terminal when the service has started: what, its address or state, and a note. */
-  banner?(running: Running<S>): readonly (readonly [what: string, address: string, note: string])[];
+  /** Its lines in the terminal when the service has started. */
+  banner?(running: Running<S>): BannerLines;
   /** Adds its commands to the program. */
   commands?(program: Command, load: LoadSettings): void;
   /** What `handoff doctor` checks of it. */

@@ -2,6 +2,8 @@
 interface PageFacts {
   environment: string;
   version: string;
+  /** What people call the CRM. */
+  crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;
   /** Origins of the pages that may pass results. */
@@ -13,3 +15,4 @@ interface PageFacts {
 }
 
 export const pageFacts = JSON.parse(document.documentElement.dataset['facts'] ?? '{}') as PageFacts;
+export const crmName = pageFacts.crm_name;

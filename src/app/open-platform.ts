@@ -19,6 +19,7 @@ import { openSecretsManager } from '../platform/secrets/secrets.ts';
 import { type SecretsManager, SecretsUnavailable } from '../platform/secrets/secrets-manager.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import type { Database } from '../platform/store/database.ts';
+import { readsSocket, serveReads } from '../platform/store/database-reads.ts';
 import { isUnavailable } from '../platform/store/failures.ts';
 import { migrate } from '../platform/store/migrate.ts';
 
@@ -133,7 +134,23 @@ async function openDatabase({ settings, log, opened, stopping, stores }: Process
     signal: stopping,
     log,
   });
+  if (stores === undefined && database.kind === 'pglite') await shareReads(database, settings, log, opened);
   return database;
+}
+
+/** Commands list what is in the embedded database while this process has it. */
+async function shareReads(
+  database: Database,
+  { dataDir }: Settings,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<void> {
+  try {
+    const reads = await serveReads(database, join(dataDir, readsSocket));
+    opened.defer(() => reads.close());
+  } catch (error) {
+    log.warn({ err: error }, 'commands cannot read the embedded database while the service runs');
+  }
 }
 
 async function openNamed({ databaseUrl, dataDir }: Settings, log: Log): Promise<Database> {
@@ -163,7 +180,8 @@ async function loadConsumers(
   const load = async () => {
     const isFirstStartHelped = secrets.kind === 'file' && !settings.production;
     if (isFirstStartHelped) await makeFirstConsumers({ secrets, consumers, secretsDir, dataDir });
-    else await checkForLoss(secrets, audit.knowsOthersThan, 'To start again, run "handoff consumer create".');
+    else
+      await checkForLoss(secrets, audit.knowsOthersThan, 'To start again, run "handoff consumers create".');
     await consumers.start();
   };
   const isPassing = (error: unknown) => error instanceof SecretsUnavailable || isUnavailable(error);

@@ -1,31 +1,12 @@
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { SimulatedOrg } from '../crm/simulated-org.ts';
 import { features } from '../features.ts';
+import { version } from '../platform/base/version.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { describeAddress, type Simulated } from '../platform/simulators/simulator.ts';
-
-/** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
-const offer = {
-  name: 'Hotel Miramar, Malaga: double room with sea view, 3 nights',
-  source: 'hotelbeds',
-  details: {
-    hotel: {
-      code: 1073,
-      name: 'Hotel Miramar',
-      category: '5EST',
-      latitude: '36.719130',
-      longitude: '-4.408780',
-    },
-    check_in: '2027-04-12',
-    check_out: '2027-04-15',
-    room: { code: 'DBT.SU', name: 'Double or twin, sea view', board: 'BB', adults: 2, children: 0 },
-    price: { net: 612.4, currency: 'EUR', taxes_included: true },
-    rate_key: '20270412|20270415|W|1|1073|DBT.SU|CG-TODOS|BB||1~2~0||N@06',
-    cancellation: [{ amount: '204.13', from: '2027-04-09T23:59:00+02:00' }],
-  },
-};
+import { firstOffer } from './first-offer.ts';
 
 const trip = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
@@ -35,47 +16,77 @@ interface Running {
   operationsUrl: string | undefined;
   org: SimulatedOrg | undefined;
   simulated: Readonly<Record<string, Simulated>>;
+  /** Where the log is, unless it is on standard output. */
+  logFile: string | undefined;
 }
 
-/** The text for the terminal: what is embedded, what is real, and a command that hands off an offer. */
-export function banner({ settings, url, operationsUrl, org, simulated }: Running): string {
-  const { dataDir } = settings;
-  const credentials = join(dataDir, 'credentials.json');
+/** The text for the terminal: where to begin, what is embedded, what is real, and a command that hands off an offer. */
+export function banner(running: Running): string {
+  const { settings, url, operationsUrl, org, simulated, logFile } = running;
+  const { crm, dataDir, databaseUrl, redisUrl, secretsManager, secretsDir } = settings;
+  const credentials = resolve(dataDir, 'credentials.json');
   // Made at the first start only, when there is no consumer yet.
   const hasCredentials = existsSync(credentials);
-  const rows = [
-    ...features.flatMap(({ banner: rowsOf }) => rowsOf?.({ settings, url, hasCredentials, simulated }) ?? []),
-    ['API', url, `documentation at ${url}/v1/docs`],
-    ['Metrics', operationsUrl ?? 'off', ''],
-    ['CRM', ...describeAddress(org, settings.crm.loginUrl, 'set crm.* for a real Salesforce org')],
-    ['Database', settings.databaseUrl ? 'PostgreSQL' : `embedded in ${dataDir}/database`, ''],
-    ['Cache', settings.redisUrl ? 'Redis' : 'in this process', ''],
+  const rowsOf = (kind: 'doors' | 'systems') =>
+    features.flatMap(({ banner: own }) => own?.({ settings, url, simulated })[kind] ?? []);
+  const rows: readonly (readonly [string, string, string?])[] = [
+    ...rowsOf('doors'),
+    hasCredentials
+      ? ['Credentials', credentials, 'sign in with the key and secret of "console"']
+      : ['Credentials', 'npm run handoff -- consumers create'],
+    ...(hasCredentials ? [['First try', `${variablesFor(running)}npm run handoff -- try`] as const] : []),
+    ['API', url, `docs at ${url}/v1/docs`],
+    [crm.name, ...describeAddress(org, crm.loginUrl, 'set crm.* for a real org')],
+    ...rowsOf('systems'),
     [
-      'Secrets',
-      settings.secretsManager === 'file' ? `files in ${settings.secretsDir}` : settings.secretsManager,
-      '',
+      'Data',
+      databaseUrl ? 'PostgreSQL' : `embedded database in ${resolve(dataDir, 'database')}`,
+      [
+        redisUrl ? 'Redis' : 'cache in memory',
+        `secrets in ${secretsManager === 'file' ? resolve(secretsDir) : secretsManager}`,
+      ].join(', '),
     ],
-    ['Credentials', hasCredentials ? credentials : 'npm run handoff -- consumer create', ''],
+    ['Metrics', operationsUrl === undefined ? 'off' : `${operationsUrl}/metrics`],
+    ...(logFile === undefined
+      ? []
+      : ([
+          ['Log', logFile],
+          ['Stop', 'Ctrl+C'],
+        ] as const)),
   ];
-  const table = rows.map(
-    ([name = '', what = '', note = '']) => `  ${name.padEnd(12)} ${what}${note && ` (${note})`}`,
-  );
+  const width = Math.max(...rows.map(([name]) => name.length)) + 2;
+  const table = rows.map(([name, what, note]) => `  ${name.padEnd(width)}${what}${note ? ` (${note})` : ''}`);
   return [
     '',
-    `Handoff Gateway is running (environment: ${settings.environment}).`,
+    `Handoff Gateway ${version} is running (${settings.environment})`,
+    '',
     ...table,
     '',
-    ...(hasCredentials && org ? invitation(curl(url, resolve(credentials), org.memberId, settings)) : []),
+    ...(hasCredentials && org
+      ? ['Or paste this into another terminal:', '', curl(url, credentials, org.memberId, settings), '']
+      : []),
   ].join('\n');
 }
 
-function invitation(command: string): string[] {
-  return ['Hand an offer off (paste this into another terminal):', '', command, ''];
+/** Variables that another terminal needs to find this service, for a POSIX shell. */
+function variablesFor({ settings, url }: Running): string {
+  const { dataDir, host, publicUrl, tls } = settings;
+  const values = {
+    DATA_DIR: resolve(dataDir),
+    HOST: host,
+    PORT: new URL(url).port,
+    PUBLIC_URL: publicUrl,
+    TLS_CERT_FILE: tls.certFile && resolve(tls.certFile),
+  };
+  return Object.entries(values)
+    .filter(([name]) => process.env[name])
+    .map(([name, value = '']) => `${name}=${/^[\w./:-]*$/.test(value) ? value : `'${value}'`} `)
+    .join('');
 }
 
 /** One line for any POSIX shell; it reads the credentials from their file, so that no secret is printed. */
 function curl(url: string, credentials: string, memberId: string, { tls }: Settings): string {
-  const body = JSON.stringify({ type: 'quote', trip_id: trip, member_id: memberId, result: offer });
+  const body = JSON.stringify({ type: 'quote', trip_id: trip, member_id: memberId, result: firstOffer });
   const read = (field: string) => `$(node -p "require('${credentials}').console.${field}")`;
   return (
     `curl -sS ${target(url, tls.certFile)}/api/v1/handoff -H 'Content-Type: application/json' ` +

@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { loadSettings } from '../app/settings.ts';
 import { features } from '../features.ts';
 import { version } from '../platform/base/version.ts';
+import { commandHeadings, configureHelp } from '../platform/command-line/command.ts';
 import { openDatabase } from '../platform/command-line/stores.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { migrate } from '../platform/store/migrate.ts';
@@ -9,28 +10,33 @@ import { runDoctor } from './doctor.ts';
 import { registerMemberCommands } from './member.ts';
 import { registerOrgCommands } from './org/commands.ts';
 import { serve } from './serve.ts';
+import { registerTryCommand } from './try.ts';
 
 /** Every command of the program. */
 export function createProgram(): Command {
   const program = new Command('handoff')
     .description(
-      'Handoff Gateway: writes search results into the CRM, and lets partners read and change its records',
+      'Handoff Gateway: hands search results off to Salesforce, and gives partners an API to its records',
     )
-    .version(version)
-    .option('--config <file>', 'settings file (default: handoff.config.json, if it exists)');
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .option('--config <file>', 'settings file (default: handoff.config.json, if it exists)')
+    .commandsGroup(commandHeadings.service);
+  configureHelp(program);
   const load = () => loadSettings(process.env, program.opts<{ config?: string }>().config);
 
   program
     .command('serve')
     .description('run the service')
     .action(() => serve(load()));
+  registerTryCommand(program, load);
   program
     .command('migrate')
-    .description('update the tables of the database to this version')
+    .description("update the database's tables to this version")
     .action(() => migrateDatabase(load()));
   program
     .command('doctor')
-    .description('check the settings and every system the service uses, and say what to fix')
+    .description('check the settings and every connected system, and say what to fix')
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(load, json));
   for (const { commands } of features) commands?.(program, load);
@@ -53,5 +59,5 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
 async function migrateDatabase(settings: Settings): Promise<void> {
   await using opened = new AsyncDisposableStack();
   await migrate(await openDatabase(settings, opened, 'handoff migrate'));
-  process.stdout.write('The tables of the database are up to date.\n');
+  process.stdout.write('The database is up to date.\n');
 }

@@ -70,7 +70,7 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
   const names = await secrets.list(consumersFolder);
   if (names.length === 0)
-    return 'no consumers yet: make one with `handoff consumer create`, or start the service for the first time';
+    return 'no consumers yet: make one with `handoff consumers create`, or start the service for the first time';
   const log = createLog('silent');
   const consumers = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
   await consumers.keys.load();

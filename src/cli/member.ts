@@ -4,6 +4,7 @@ import type { Eraser, Erasure, ErasureStores } from '../feature.ts';
 import { features } from '../features.ts';
 import { isUuid } from '../platform/base/uuid.ts';
 import {
+  addGroup,
   CommandFailed,
   exitBadInput,
   type LoadSettings,
@@ -32,15 +33,20 @@ const answersEraser: Eraser = {
 };
 
 /**
- * Adds `member forget EXTERNAL_ID`, which works on the database and Redis beside a running service; the embedded database
+ * Adds `members forget EXTERNAL_ID`, which works on the database and Redis beside a running service; the embedded database
  * is its service's alone. What is no External ID ends the process with code 2, a part that failed or something that is
  * still needed with code 1.
  */
 export function registerMemberCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('member').description('personal data of members that the service has stored');
+  const group = addGroup(program, {
+    name: 'members',
+    alias: 'member',
+    heading: 'erasure',
+    description: 'members whose data the service has stored',
+  });
   group
     .command('forget')
-    .description("erase one member's personal data from the database and Redis; the CRM keeps its data")
+    .description("erase a member's personal data here; Salesforce keeps its own")
     .argument('<external-id>', 'External ID of the member, a UUID')
     .option('--json', 'print JSON')
     .action((externalId: string, options: { json?: true }, command: Command) =>
@@ -60,7 +66,7 @@ export function registerMemberCommands(program: Command, load: LoadSettings): vo
 
 /** Runs each part, even if another fails; what is erased stays erased, and another run erases the rest. */
 function erase(load: LoadSettings, memberId: string): Promise<Erased> {
-  return withDatabase(load, 'handoff member', async (database, settings, opened) => {
+  return withDatabase(load, 'handoff members', async (database, settings, opened) => {
     const { redisUrl } = settings;
     const stores: ErasureStores = {
       database,
@@ -100,6 +106,6 @@ function show({ memberId, erasures, failed }: Erased): string {
       : [`There was nothing to erase for the member ${memberId}.`]),
     ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Not erased: ${sentence}`),
     ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
-    'Nothing was erased from the CRM, the dining partner or the logs.',
+    'Salesforce, the dining partner and the logs still have theirs.',
   ].join('\n');
 }

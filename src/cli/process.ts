@@ -1,10 +1,23 @@
+import { resolve } from 'node:path';
 import type { App } from '../app/app.ts';
 import { settingsTable } from '../app/settings.ts';
 import { monotonicMs, setTimeout } from '../platform/base/chance.ts';
 import { FileLockHeld } from '../platform/base/file-lock.ts';
-import type { Log } from '../platform/observability/log.ts';
+import { createLog, type Log } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { similarVariables } from '../platform/settings/variables.ts';
+
+/** Where the log is written while a person watches the terminal; undefined: to standard output. */
+export function logFileOf({ dataDir, production }: Settings): string | undefined {
+  return process.stdout.isTTY && !production ? resolve(dataDir, 'handoff.log') : undefined;
+}
+
+/** The log of `serve`; on a terminal it says where that is. */
+export function openServiceLog(settings: Settings, facts?: object): Log {
+  const file = logFileOf(settings);
+  if (file !== undefined) process.stdout.write(`Starting… (log: ${file})\n`);
+  return createLog(settings.logLevel, facts, file);
+}
 
 /** npm repeats a signal that the terminal has sent too: the same one within this time is no second signal. */
 const sameSignalMs = 200;

@@ -1,9 +1,15 @@
 import { availableParallelism } from 'node:os';
 import { createApp } from '../app/app.ts';
-import { createLog } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { banner } from './banner.ts';
-import { closeAndExit, explainTaken, onSignals, warnOfVariables } from './process.ts';
+import {
+  closeAndExit,
+  explainTaken,
+  logFileOf,
+  onSignals,
+  openServiceLog,
+  warnOfVariables,
+} from './process.ts';
 
 /** As many as the setting takes. */
 const mostWorkers = 64;
@@ -34,7 +40,7 @@ export function divideAmongWorkers(settings: Settings, processors: number): Sett
 }
 
 async function serveAlone(settings: Settings): Promise<void> {
-  const log = createLog(settings.logLevel);
+  const log = openServiceLog(settings);
   warnOfVariables(settings, log);
   const app = createApp(settings, log);
   let stopping = false;
@@ -47,9 +53,10 @@ async function serveAlone(settings: Settings): Promise<void> {
   try {
     const started = await app.start();
     log.info({ url: started.url, operations_url: started.operationsUrl }, 'ready');
-    // Where nothing is simulated, the log is for machines.
-    if (Object.keys(started.simulated).length > 0)
-      process.stdout.write(`${banner({ ...started, settings })}\n`);
+    // On standard output where nothing is simulated, the log is for machines.
+    const logFile = logFileOf(settings);
+    if (logFile !== undefined || Object.keys(started.simulated).length > 0)
+      process.stdout.write(`${banner({ ...started, settings, logFile })}\n`);
   } catch (error) {
     if (stopping) return;
     await app.close();

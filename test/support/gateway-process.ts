@@ -96,7 +96,7 @@ async function untilReady(
   createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
     output.push(line);
     if (line.includes('"msg":"ready"')) ready.resolve(JSON.parse(line));
-    const org = /CRM +simulated at (\S+)/.exec(line)?.[1];
+    const org = /Salesforce +simulated at (\S+)/.exec(line)?.[1];
     if (org) orgUrl = org;
     const partner = /Dining +simulated at (\S+)/.exec(line)?.[1];
     if (partner) partnerUrl = partner;

@@ -23,7 +23,7 @@ import { LeasesTable } from './leases-table.ts';
  *   unowned    lease_until has passed, because the owner gave the claim back (its failure may pass: a limit, a time-out)
  *              or died. Exactly one repeat takes it over and continues the same record.
  *   completed  the answer is stored: a repeat gets it byte for byte. Where the answer was erased with a member's data
- *              (`handoff member forget`), a repeat is refused, and not executed.
+ *              (`handoff members forget`), a repeat is refused, and not executed.
  *
  * A request without a key that is claimed by its body (repeat-window.ts) has a window: when it is over, the claim is taken
  * as if it were new, unless it is owned.

@@ -7,6 +7,7 @@ import {
   type ListedObject,
 } from '../../crm/describe.ts';
 import {
+  addGroup,
   CommandFailed,
   exitBadInput,
   exitNotFound,
@@ -45,9 +46,11 @@ interface JsonOption {
 
 /** Adds `org inspect|map|check|package`, which ask the CRM of the settings and need no running service. */
 export function registerOrgCommands(program: Command, load: LoadSettings): void {
-  const group = program
-    .command('org')
-    .description('the Salesforce org: its objects and fields, and how the service uses them');
+  const group = addGroup(program, {
+    name: 'org',
+    heading: 'org',
+    description: "the org's objects and fields, and how the service uses them",
+  });
   const withOrg = (command: Command, work: (org: OrgConnection) => Promise<void>) =>
     runCommand(command, async () => {
       await using opened = new AsyncDisposableStack();

@@ -2,7 +2,7 @@ import { createApp } from '../../app/app.ts';
 import { createAllMetrics } from '../../app/metrics.ts';
 import { createLog } from '../../platform/observability/log.ts';
 import type { Settings } from '../../platform/settings/table.ts';
-import { closeAndExit, explainTaken } from '../process.ts';
+import { closeAndExit, explainTaken, logFileOf } from '../process.ts';
 import type { FromWorker, ToWorker } from './worker-group.ts';
 
 /**
@@ -10,7 +10,7 @@ import type { FromWorker, ToWorker } from './worker-group.ts';
  * cluster at once. Throws what keeps it from starting.
  */
 export async function runWorker(settings: Settings): Promise<void> {
-  const log = createLog(settings.logLevel, { pid: process.pid });
+  const log = createLog(settings.logLevel, { pid: process.pid }, logFileOf(settings));
   const metrics = createAllMetrics();
   const app = createApp(settings, log, { workerMetrics: metrics });
   let stopping = false;

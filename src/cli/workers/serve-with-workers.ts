@@ -3,14 +3,21 @@ import { settingsTable } from '../../app/settings.ts';
 import { orgSimulator } from '../../crm/simulated-org.ts';
 import { features } from '../../features.ts';
 import { lockDataDir } from '../../platform/base/file-lock.ts';
-import { createLog, type Log } from '../../platform/observability/log.ts';
+import type { Log } from '../../platform/observability/log.ts';
 import { createOperationsServer } from '../../platform/observability/operations-server.ts';
 import { WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import type { Simulated } from '../../platform/simulators/simulator.ts';
 import { banner } from '../banner.ts';
-import { endAtTheLatest, explainTaken, onSignals, warnOfVariables } from '../process.ts';
+import {
+  endAtTheLatest,
+  explainTaken,
+  logFileOf,
+  onSignals,
+  openServiceLog,
+  warnOfVariables,
+} from '../process.ts';
 import { runWorker } from './run-worker.ts';
 import { WorkerGroup } from './worker-group.ts';
 
@@ -22,7 +29,7 @@ import { WorkerGroup } from './worker-group.ts';
  */
 export async function serveWithWorkers(settings: Settings, workers: number): Promise<void> {
   if (cluster.isWorker) return runWorker(settings);
-  const log = createLog(settings.logLevel, { pid: process.pid });
+  const log = openServiceLog(settings, { pid: process.pid });
   warnOfVariables(settings, log);
   const opened = new AsyncDisposableStack();
   const env: NodeJS.ProcessEnv = {};
@@ -56,8 +63,9 @@ export async function serveWithWorkers(settings: Settings, workers: number): Pro
     cluster.setupPrimary({ serialization: 'advanced' });
     const url = await group.start();
     log.info({ url, operations_url: operationsUrl, workers }, 'ready');
-    if (Object.keys(simulated).length > 0)
-      process.stdout.write(`${banner({ url, operationsUrl, settings, org, simulated })}\n`);
+    const logFile = logFileOf(settings);
+    if (logFile !== undefined || Object.keys(simulated).length > 0)
+      process.stdout.write(`${banner({ url, operationsUrl, settings, org, simulated, logFile })}\n`);
     await group.failure;
   } catch (error) {
     if (stopping) return;

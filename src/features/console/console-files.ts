@@ -19,6 +19,8 @@ export interface ConsoleFiles {
 export interface PageFacts {
   environment: string;
   version: string;
+  /** What people call the CRM: `crm.name`. */
+  crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;
   /** Origins of the pages that may pass it results. */

@@ -21,8 +21,9 @@ export const console = defineFeature({
   name: 'console',
   settings: consolePart,
   start,
-  banner: ({ settings, url, hasCredentials }) =>
-    settings.console.enabled ? [['Console', `${url}${consolePath}`, signInNote(hasCredentials)]] : [],
+  banner: ({ settings, url }) => ({
+    doors: settings.console.enabled ? [['Console', `${url}${consolePath}`]] : [],
+  }),
   routes: ({ pages, breakIt, ...parts }: Parts) => [
     activityRoute(parts),
     ...(pages ? consoleRoutes(pages) : []),
@@ -45,12 +46,19 @@ function start(core: Core<ConsoleSettings>): Started<Parts> {
       readConsoleFiles(production, {
         environment,
         version,
+        crm_name: settings.crm.name,
         people: peopleOf(core),
         result_origins: resultOrigins,
         can_break: breakIt !== null,
       }),
     resultOrigins,
-    facts: async () => ({ environment, version, record_url: await recordUrl(core), people: peopleOf(core) }),
+    facts: async () => ({
+      environment,
+      version,
+      crm_name: settings.crm.name,
+      record_url: await recordUrl(core),
+      people: peopleOf(core),
+    }),
   };
   return { routes: { ...parts, pages, breakIt }, home: consolePath };
 }
@@ -74,8 +82,4 @@ async function recordUrl({ settings, crm }: Core<ConsoleSettings>): Promise<stri
   if (settings.crm.recordUrl !== undefined) return settings.crm.recordUrl;
   const instanceUrl = await crm.tokens.instanceUrl();
   return instanceUrl === undefined ? null : `${instanceUrl}/{id}`;
-}
-
-function signInNote(hasCredentials: boolean): string {
-  return hasCredentials ? 'open it in a browser; it asks for a key and a secret of the credentials file' : '';
 }

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import {
+  addGroup,
   addIdCommand,
   addList,
   CommandFailed,
@@ -7,21 +8,30 @@ import {
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
+  readDatabase,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
 import { isMemberEvent, type WebhookState, webhookStates } from './webhook.ts';
 import { type ListedWebhook, WebhooksTable } from './webhooks-table.ts';
 
+/** What a lock says about this process. */
+const purpose = 'handoff webhooks';
+
 /**
- * Adds `webhook list` and `webhook replay ID`, which work on the database beside a running service; the embedded
+ * Adds `webhooks list` and `webhooks replay ID`, which work on the database beside a running service; the embedded
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
 export function registerWebhookCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('webhook').description('webhooks that were received from the CRM');
+  const group = addGroup(program, {
+    name: 'webhooks',
+    alias: 'webhook',
+    heading: 'records',
+    description: 'webhooks received from Salesforce',
+  });
   const find = async (options: { state?: string }) => {
     const state = checkChoice('--state', webhookStates, options.state);
-    return withWebhooks(load, (webhooks) => webhooks.list(state, listedAtOnce));
+    return readDatabase(load, purpose, (database) => new WebhooksTable(database).list(state, listedAtOnce));
   };
   addList(group, 'received webhooks', find, showWebhooks).option(
     '--state <state>',
@@ -51,7 +61,7 @@ async function replay(webhooks: WebhooksTable, id: string): Promise<WebhookState
 }
 
 function withWebhooks<T>(load: LoadSettings, work: (webhooks: WebhooksTable) => Promise<T>): Promise<T> {
-  return withDatabase(load, 'handoff webhook', (database) => work(new WebhooksTable(database)));
+  return withDatabase(load, purpose, (database) => work(new WebhooksTable(database)));
 }
 
 function showReplay({ webhook_id }: { webhook_id: string }): string {

@@ -77,7 +77,7 @@ export class WebhookProcessor {
     if (attempts >= maxAttempts) {
       await table.fail(webhook, name, undefined);
       metrics.webhooks.inc({ result: 'dead' });
-      log.error(facts, 'a webhook could not be processed and is given up; see handoff webhook list');
+      log.error(facts, 'a webhook could not be processed and is given up; see handoff webhooks list');
       return;
     }
     const seconds = Math.min(2 ** (attempts - 1), longestWaitSeconds);

@@ -1,25 +1,31 @@
 import type { Command } from 'commander';
 import {
+  addGroup,
   addList,
   checkChoice,
   type LoadSettings,
   listedAtOnce,
+  readDatabase,
   table,
-  withDatabase,
 } from '../../platform/command-line/command.ts';
 import { EventFeed, type ListedEvent } from './event-feed.ts';
 import { eventTypes } from './event-log.ts';
 
 /**
- * Adds `event list`, which works on the database beside a running service; the embedded database is its service's alone.
+ * Adds `events list`, which reads the database beside a running service.
  * Bad input ends the process with code 2.
  */
 export function registerEventCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('event').description('events: what happened to records');
+  const group = addGroup(program, {
+    name: 'events',
+    alias: 'event',
+    heading: 'records',
+    description: 'what happened to records',
+  });
   const find = async (options: { type?: string; resource?: string }) => {
     const type = checkChoice('--type', eventTypes, options.type);
     const resourceId = options.resource?.toLowerCase();
-    return withDatabase(load, 'handoff event', (database) =>
+    return readDatabase(load, 'handoff event', (database) =>
       new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
     );
   };

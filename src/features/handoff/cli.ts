@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { isUuid } from '../../platform/base/uuid.ts';
 import {
+  addGroup,
   addIdCommand,
   addList,
   CommandFailed,
@@ -9,20 +10,27 @@ import {
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
+  readDatabase,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
 import { type HandoffStatus, handoffStatuses, type StoredHandoff } from './accepted.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 
+/** What a lock says about this process. */
+const purpose = 'handoff handoffs';
+
 /**
- * Adds `handoff list`, `retry` and `cancel` for hand-offs that were answered 202. They work on the database beside a
+ * Adds `handoffs list`, `retry` and `cancel` for hand-offs that were answered 202. They work on the database beside a
  * running service; the embedded database is its service's alone.
  */
 export function registerHandoffCommands(program: Command, load: LoadSettings): void {
-  const group = program
-    .command('handoff')
-    .description('queued hand-offs: those that were stored to be delivered later');
+  const group = addGroup(program, {
+    name: 'handoffs',
+    alias: 'handoff',
+    heading: 'records',
+    description: 'hand-offs that wait to be delivered',
+  });
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', handoffStatuses, options.status));
   addList(group, 'queued hand-offs', find, show).option(
@@ -84,13 +92,13 @@ async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFaile
 }
 
 function withHandoffs<T>(load: LoadSettings, work: (handoffs: HandoffsTable) => Promise<T>): Promise<T> {
-  return withDatabase(load, 'handoff handoff', (database) => work(new HandoffsTable(database)));
+  return withDatabase(load, purpose, (database) => work(new HandoffsTable(database)));
 }
 
 async function list(load: LoadSettings, status: HandoffStatus | undefined) {
   const readable = { quote: 'all', booking: 'all' } as const;
-  const found = await withHandoffs(load, (handoffs) =>
-    handoffs.list({ readable, status, limit: listedAtOnce }),
+  const found = await readDatabase(load, purpose, (database) =>
+    new HandoffsTable(database).list({ readable, status, limit: listedAtOnce }),
   );
   return found.map(toListed);
 }

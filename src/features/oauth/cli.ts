@@ -1,15 +1,13 @@
 import type { Command } from 'commander';
 import { wallMs } from '../../platform/base/chance.ts';
-import { type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
+import { addGroup, type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
 import { createLog } from '../../platform/observability/log.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import { addSigningKey } from './signing-keys.ts';
 
 /** Adds `keys rotate`, which works on the secrets manager, whether a service runs or not. */
 export function registerKeyCommands(program: Command, load: LoadSettings): void {
-  program
-    .command('keys')
-    .description('keys with which the service signs access tokens')
+  addGroup(program, { name: 'keys', heading: 'access', description: 'keys that sign access tokens' })
     .command('rotate')
     .description('make a new signing key; tokens signed with the old one stay valid until they expire')
     .option('--json', 'print JSON')
@@ -24,7 +22,7 @@ export function registerKeyCommands(program: Command, load: LoadSettings): void 
         print(
           json,
           { kid: key.kid, signs_from: key.signs_from },
-          ({ kid, signs_from }) => `From ${signs_from} on, tokens are signed with the new key ${kid}.`,
+          ({ kid, signs_from }) => `The new key ${kid} signs tokens from ${signs_from}.`,
         );
       }),
     );

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import {
+  addGroup,
   addIdCommand,
   addList,
   CommandFailed,
@@ -7,23 +8,32 @@ import {
   exitNotFound,
   type LoadSettings,
   listedAtOnce,
+  readDatabase,
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
 import { DeliveriesTable, type ListedDelivery } from './deliveries-table.ts';
 import { type Delivery, deliveryStatuses } from './endpoint.ts';
 
+/** What a lock says about this process. */
+const purpose = 'handoff deliveries';
+
 /**
- * Adds `delivery list` and `delivery resend ID`, which work on the database beside a running service; the embedded
+ * Adds `deliveries list` and `deliveries resend ID`, which work on the database beside a running service; the embedded
  * database is its service's alone. Bad input ends the process with code 2, an unknown id with code 1.
  */
 export function registerDeliveryCommands(program: Command, load: LoadSettings): void {
-  const group = program
-    .command('delivery')
-    .description('webhooks that were sent to partners, or are waiting to be sent');
+  const group = addGroup(program, {
+    name: 'deliveries',
+    alias: 'delivery',
+    heading: 'records',
+    description: 'webhooks sent to partners, and those still waiting',
+  });
   const find = async (options: { status?: string; endpoint?: string }) => {
     const status = checkChoice('--status', deliveryStatuses, options.status);
-    return withDeliveries(load, (deliveries) => deliveries.listAll(status, options.endpoint, listedAtOnce));
+    return readDatabase(load, purpose, (database) =>
+      new DeliveriesTable(database).listAll(status, options.endpoint, listedAtOnce),
+    );
   };
   addList(group, 'deliveries', find, showDeliveries)
     .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
@@ -45,7 +55,7 @@ function withDeliveries<T>(
   load: LoadSettings,
   work: (deliveries: DeliveriesTable) => Promise<T>,
 ): Promise<T> {
-  return withDatabase(load, 'handoff delivery', (database) => work(new DeliveriesTable(database)));
+  return withDatabase(load, purpose, (database) => work(new DeliveriesTable(database)));
 }
 
 function showResent({ id }: Delivery): string {

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { forgetPersonInAttempts } from '../../identity/audit/attempt-table.ts';
 import {
+  addGroup,
   CommandFailed,
   exitBadInput,
   type LoadSettings,
@@ -15,19 +16,24 @@ interface Forgotten {
   attempts: number;
 }
 
-/** Adds `person forget EMAIL`, which works on the database beside a running service. Bad input ends the process with code 2. */
+/** Adds `people forget EMAIL`, which works on the database beside a running service. Bad input ends the process with code 2. */
 export function registerPeopleCommands(program: Command, load: LoadSettings): void {
-  const group = program.command('person').description('personal data of people who have signed in');
+  const group = addGroup(program, {
+    name: 'people',
+    alias: 'person',
+    heading: 'erasure',
+    description: 'people who have signed in',
+  });
   group
     .command('forget')
-    .description('end all sessions of a person, and erase the person from the log of access')
-    .argument('<email>', 'e-mail address of the person, or the name that stands for it in records')
+    .description("end a person's sessions and erase the person from the access log")
+    .argument('<email>', 'e-mail address, or the name that records have instead')
     .option('--json', 'print JSON')
     .action((email: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
         if (!/\S/.test(email))
-          throw new CommandFailed('Name the e-mail address of the person.', exitBadInput);
-        const forgotten = await withDatabase(load, 'handoff person', async (database) => ({
+          throw new CommandFailed('Enter the e-mail address of the person.', exitBadInput);
+        const forgotten = await withDatabase(load, 'handoff people', async (database) => ({
           sessions: await forgetSessionsOf(database, email),
           attempts: await forgetPersonInAttempts(database, email),
         }));
@@ -37,5 +43,5 @@ export function registerPeopleCommands(program: Command, load: LoadSettings): vo
 }
 
 function show({ sessions, attempts }: Forgotten): string {
-  return `Ended sessions: ${sessions}. Requests that no longer name the person: ${attempts}.`;
+  return `Ended ${sessions} sessions, and erased the person from ${attempts} requests in the access log.`;
 }

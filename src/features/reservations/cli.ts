@@ -1,22 +1,25 @@
 import type { Command } from 'commander';
 import {
+  addGroup,
   addList,
   checkChoice,
   type LoadSettings,
   listedAtOnce,
-  withDatabase,
+  readDatabase,
 } from '../../platform/command-line/command.ts';
 import { type Plan, type ReservationStatus, reservationStatuses } from './plan.ts';
 import { PlansTable } from './plans-table.ts';
 
 /**
- * Adds `reservation list`, which reads the database beside a running service; the embedded database is its service's
- * alone. A wrong status ends the process with code 2.
+ * Adds `reservations list`, which reads the database beside a running service. A wrong status ends the process with code 2.
  */
 export function registerReservationCommands(program: Command, load: LoadSettings): void {
-  const group = program
-    .command('reservation')
-    .description('reservations of tables, with those that need attention');
+  const group = addGroup(program, {
+    name: 'reservations',
+    alias: 'reservation',
+    heading: 'records',
+    description: 'table reservations, and those that need attention',
+  });
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', reservationStatuses, options.status));
   addList(group, 'reservations', find, show).option(
@@ -26,7 +29,7 @@ export function registerReservationCommands(program: Command, load: LoadSettings
 }
 
 async function list(load: LoadSettings, status: ReservationStatus | undefined) {
-  const plans = await withDatabase(load, 'handoff reservation', (database) =>
+  const plans = await readDatabase(load, 'handoff reservation', (database) =>
     new PlansTable(database).list({ status, limit: listedAtOnce }, 'all'),
   ).catch((error: unknown) => {
     // The API hides the cause; the caller of a command needs it.

@@ -37,12 +37,14 @@ export const reservations = defineFeature({
   health: { dining: diningHealth },
   simulator: partnerSimulator,
   start,
-  banner: ({ settings, simulated }) => [
-    [
-      'Dining',
-      ...describeAddress(simulated['dining'], settings.dining.baseUrl, 'set dining.* for a real partner'),
+  banner: ({ settings, simulated }) => ({
+    systems: [
+      [
+        'Dining',
+        ...describeAddress(simulated['dining'], settings.dining.baseUrl, 'set dining.* for a real partner'),
+      ],
     ],
-  ],
+  }),
   routes: (parts: ReservationParts, cursors) => reservationRoutes(parts, cursors),
   commands: registerReservationCommands,
   checks: [diningCheck],

@@ -1,8 +1,8 @@
-import type { Command } from 'commander';
+import { type Command, Help } from 'commander';
 import { escapeLines } from '../base/visible-text.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Database } from '../store/database.ts';
-import { openMigratedDatabase } from './stores.ts';
+import { checkMigrated, openDatabase, openDatabaseToRead } from './stores.ts';
 
 /** The settings, once the command line is parsed. Throws `SettingsError`. */
 export type LoadSettings = () => Settings;
@@ -38,7 +38,18 @@ export async function withDatabase<T>(
 ): Promise<T> {
   await using opened = new AsyncDisposableStack();
   const settings = load();
-  return await work(await openMigratedDatabase(settings, opened, purpose), settings, opened);
+  const database = await checkMigrated(await openDatabase(settings, opened, purpose));
+  return await work(database, settings, opened);
+}
+
+/** Reads the database of the settings, beside a running service too. `purpose`: as in `openDatabase`. */
+export async function readDatabase<T>(
+  load: LoadSettings,
+  purpose: string,
+  read: (database: Database) => Promise<T>,
+): Promise<T> {
+  await using opened = new AsyncDisposableStack();
+  return await read(await checkMigrated(await openDatabaseToRead(load(), opened, purpose)));
 }
 
 /** The option's value, which must be one of `choices` where it is set. Throws `CommandFailed`. */
@@ -53,6 +64,43 @@ export function checkChoice<T extends string>(
     `${option} ${JSON.stringify(text)} is not one of ${choices.join(', ')}.`,
     exitBadInput,
   );
+}
+
+/** Headings of the help. */
+export const commandHeadings = {
+  service: 'Run and check:',
+  records: 'Hand-offs and records:',
+  access: 'Access:',
+  org: 'Salesforce org:',
+  erasure: 'Personal data:',
+};
+
+/** The program's help: groups, one line a command, and no second names. */
+export function configureHelp(program: Command): void {
+  const base = new Help();
+  const withoutAlias = (command: Command) => base.commandUsage(command).replaceAll(/(\w)\|[\w-]+/g, '$1');
+  program.configureHelp({
+    helpWidth: 120,
+    commandUsage: withoutAlias,
+    subcommandTerm: (command) =>
+      [command.name(), ...command.registeredArguments.map((one) => `<${one.name()}>`)].join(' '),
+    visibleCommands: (command) => base.visibleCommands(command).filter((one) => one.name() !== 'help'),
+  });
+}
+
+export interface CommandGroup {
+  name: string;
+  /** Its first name, which stays valid. */
+  alias?: string;
+  heading: keyof typeof commandHeadings;
+  description: string;
+}
+
+/** Adds a group of commands to the program. */
+export function addGroup(program: Command, { name, alias, heading, description }: CommandGroup): Command {
+  const group = program.command(name).description(description).helpGroup(commandHeadings[heading]);
+  if (alias !== undefined) group.alias(alias);
+  return group;
 }
 
 /** Rows that one list shows at most. */

@@ -43,16 +43,28 @@ function explainHeld(error: unknown): never {
   throw error;
 }
 
-/**
- * The same, for commands that need every table as this program knows it. Throws where the schema is older, and where
- * it is so new that this program does not run on it.
- */
-export async function openMigratedDatabase(
+/** The same to be read only, from the service that uses the embedded database where one runs. */
+export async function openDatabaseToRead(
   settings: Settings,
   opened: AsyncDisposableStack,
   purpose: string,
 ): Promise<Database> {
-  const database = await openDatabase(settings, opened, purpose);
+  try {
+    return await openDatabase(settings, opened, purpose);
+  } catch (error) {
+    if (!(error instanceof FileLockHeld)) throw error;
+    const { openReads, readsSocket } = await import('../store/database-reads.ts');
+    // A service that still starts, or another command: the lock's message says who.
+    const database = await openReads(join(settings.dataDir, readsSocket)).catch(() => {
+      throw error;
+    });
+    opened.defer(() => database.close());
+    return database;
+  }
+}
+
+/** The database, with every table as this program knows it. Throws where the schema is older, or too new for this program. */
+export async function checkMigrated(database: Database): Promise<Database> {
   const { applied, known, missing, refusal } = await compareSchema(database);
   if (refusal !== undefined) throw new Error(refusal);
   if (missing === 0) return database;

@@ -3,7 +3,7 @@ import { setImmediate, wallMs } from '../base/chance.ts';
 import { isObject } from '../base/is-object.ts';
 import { formatTimestamp } from '../base/moment.ts';
 import { escapeLines } from '../base/visible-text.ts';
-import { readableLine } from './readable-line.ts';
+import { LogFile } from './log-file.ts';
 
 /** The logger's interface for all modules: facts first, then a sentence. */
 export interface Log {
@@ -18,11 +18,11 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as
 type LogLevel = (typeof levels)[number];
 
 /**
- * JSON lines on standard output, readable ones on a terminal. Callers pass named facts only, never requests, headers or
- * settings: what is not passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
+ * JSON lines on standard output, or in `file`. Callers pass named facts only, never requests, headers or settings: what is not
+ * passed cannot leak. Errors are reduced to name, message and stack. `facts` are part of every line.
  */
-export function createLog(level: LogLevel, facts: object = {}): Log {
-  const lines = createLineWriter();
+export function createLog(level: LogLevel, facts: object = {}, file?: string): Log {
+  const lines = createLineWriter(file);
   const everywhere = fieldsOf(facts);
   const writerOf = (label: keyof Log) => {
     if (levels.indexOf(label) < levels.indexOf(level)) return () => {};
@@ -68,28 +68,27 @@ function describeError(error: unknown): object {
 }
 
 /**
- * Writes lines to standard output: as they are, or readable where that is a terminal. The lines of one turn of the event
- * loop are written together at its end: a system call for each would cost a busy process more than the lines themselves.
- * Nothing is kept longer, and an orderly exit writes what is left.
+ * Writes lines to standard output or to a file. The lines of one turn of the event loop are written together at its end: a system
+ * call for each would cost a busy process more than the lines themselves. Nothing is kept longer, and an orderly exit writes what
+ * is left.
  */
-function createLineWriter() {
+function createLineWriter(file: string | undefined) {
   let output: { write(text: string): unknown } | undefined;
   let lines = '';
-  const isTerminal = process.stdout.isTTY;
   const flush = () => {
     const text = lines;
     lines = '';
-    if (text !== '') output?.write(isTerminal || isPlain(text) ? text : escapeLines(text));
+    if (text !== '') output?.write(isPlain(text) ? text : escapeLines(text));
   };
   return {
     write(line: string): void {
       // Opened with the first line: many loggers never write any.
       if (output === undefined) {
-        output = destination({ fd: 1, sync: true });
+        output = file === undefined ? destination({ fd: 1, sync: true }) : new LogFile(file);
         process.once('exit', flush);
       }
       if (lines === '') setImmediate(flush);
-      lines += isTerminal ? readableLine(line) : line;
+      lines += line;
     },
   };
 }

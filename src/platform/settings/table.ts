@@ -100,6 +100,12 @@ export const platformSettings = {
     'How often all secrets are read again.',
   ),
   graceWindowHours: setting('GRACE_WINDOW_HOURS', hours, 24, 'How long a rotated pair stays valid.'),
+  'crm.name': setting(
+    'CRM_NAME',
+    like('^\\S(?:[^\\t\\r\\n]*\\S)?$', 'a name of 1 to 40 characters on one line', 40),
+    'Salesforce',
+    'What people call the CRM: its name in the console, the terminal and the command line.',
+  ),
   'crm.loginUrl': setting(
     'CRM_LOGIN_URL',
     httpUrl,
@@ -308,7 +314,7 @@ export type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
 /** The settings `crm.*` with an org, real or simulated. */
 export type CrmSettings = Complete<
-  Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'ownerMatch' | 'simulatedOrg'>
+  Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'name' | 'ownerMatch' | 'simulatedOrg'>
 > &
   Pick<Settings['crm'], 'dailyCallBudget'>;
 

@@ -25,7 +25,7 @@ test('handoff copy rebuild drops the copy of a running service, which fills it a
     env,
     cwd: gateway.dataDir,
   });
-  assert.match(stdout, /^The copy is empty now\. /);
+  assert.match(stdout, /^The copy is empty\. /);
   const after = await untilCopied(gateway.request, path, ({ age }) => age !== null);
   assert.deepEqual(after.body, before.body);
   const { copy } = (await (await gateway.request('/v1/healthz')).json()) as { copy: { records: number } };

@@ -14,13 +14,14 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../../platform/cache/authenticated.ts';
 import type { SharedCache } from '../../../platform/cache/shared-cache.ts';
 import {
+  addGroup,
   CommandFailed,
   exitBadInput,
   exitNotFound,
   print,
   runCommand,
 } from '../../../platform/command-line/command.ts';
-import { connectRedis, openDatabase } from '../../../platform/command-line/stores.ts';
+import { connectRedis, openDatabaseToRead } from '../../../platform/command-line/stores.ts';
 import { createLog } from '../../../platform/observability/log.ts';
 import { createMetrics } from '../../../platform/observability/metrics.ts';
 import { openSecretsManager } from '../../../platform/secrets/secrets.ts';
@@ -47,11 +48,16 @@ interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
 type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
 
 /**
- * Adds `consumer create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process
+ * Adds `consumers create`, `list`, and, each with an id, `update`, `show`, `rotate` and `revoke`. Bad input ends the process
  * with code 2, an unknown id with code 1; `SecretsUnavailable` and `KeyUnusable` are left to the caller.
  */
 export function registerConsumerCommands(program: Command, open: OpenConsumers): void {
-  const group = program.command('consumer').description('consumers of the API and their credentials');
+  const group = addGroup(program, {
+    name: 'consumers',
+    alias: 'consumer',
+    heading: 'access',
+    description: 'programs that call the API, and their credentials',
+  });
   // Commander would end with code 1 for an unknown option, as for a failure of the service.
   group.exitOverride(({ code, exitCode }) =>
     process.exit(code === 'commander.error' || exitCode === 0 ? exitCode : exitBadInput),
@@ -247,7 +253,7 @@ async function readLastUsesNow(settings: Settings, ids: readonly string[]): Prom
   if (!settings.databaseUrl && !existsSync(join(settings.dataDir, 'database'))) return undefined;
   try {
     await using opened = new AsyncDisposableStack();
-    return await readLastUses(await openDatabase(settings, opened, 'handoff consumer'), ids);
+    return await readLastUses(await openDatabaseToRead(settings, opened, 'handoff consumers'), ids);
   } catch {
     return undefined;
   }

@@ -64,7 +64,14 @@ describe('the console', () => {
   });
 
   test('has neither source map nor samples in production', async () => {
-    const facts = { environment: 'prod', version: '1', people: null, result_origins: [], can_break: false };
+    const facts = {
+      environment: 'prod',
+      version: '1',
+      crm_name: 'Salesforce',
+      people: null,
+      result_origins: [],
+      can_break: false,
+    };
     const { files, page: made } = await readConsoleFiles(true, facts);
     assert.deepEqual([...files.keys()].map((name) => name.replace(/-[\da-f]{16}\./, '.')).toSorted(), [
       'console.css',
@@ -93,7 +100,7 @@ describe('the console', () => {
   test('says where records are shown, without credentials', async () => {
     await gateway.request('/v1/members?limit=1');
     const facts = (await (await get('/console/settings')).json()) as Record<string, string>;
-    assert.deepEqual(Object.keys(facts), ['environment', 'version', 'record_url', 'people']);
+    assert.deepEqual(Object.keys(facts), ['environment', 'version', 'crm_name', 'record_url', 'people']);
     assert.equal(facts['record_url'], `${gateway.org.url}/{id}`);
   });
 

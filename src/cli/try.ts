@@ -1,0 +1,186 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { Command } from 'commander';
+import { type Static, type TSchema, Type } from 'typebox';
+import { Value } from 'typebox/value';
+import { randomUUID, timeoutSignal } from '../platform/base/chance.ts';
+import {
+  CommandFailed,
+  exitNotFound,
+  type LoadSettings,
+  print,
+  runCommand,
+} from '../platform/command-line/command.ts';
+import type { Settings } from '../platform/settings/table.ts';
+import { firstOffer } from './first-offer.ts';
+
+const timeoutMs = 30_000;
+
+const text = Type.String();
+const pairsSchema = Type.Object({ console: Type.Object({ apiKey: text, apiSecret: text }) });
+const membersSchema = Type.Object({
+  data: Type.Array(
+    Type.Object({
+      id: text,
+      first_name: Type.Union([text, Type.Null()]),
+      last_name: Type.Union([text, Type.Null()]),
+    }),
+  ),
+});
+const handoffSchema = Type.Object({ id: Type.Optional(text), status: text, external_id: text });
+const problemSchema = Type.Object({ title: text, detail: text, request_id: text });
+const factsSchema = Type.Object({ record_url: Type.Union([text, Type.Null()]) });
+
+interface Tried {
+  /** `created`, or `accepted` and `awaiting_approval` where it waits. */
+  status: string;
+  external_id: string;
+  trip_id: string;
+  member: string;
+  /** Null where the service has no console. */
+  console_url: string | null;
+  trip_url: string | null;
+  /** The record in the CRM; null where there is none yet. */
+  record_url: string | null;
+}
+
+/** Adds `try`, which hands a sample off to the running service, with the credentials of the data folder. */
+export function registerTryCommand(program: Command, load: LoadSettings): void {
+  program
+    .command('try')
+    .description('hand a sample off to the running service')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        const settings = load();
+        const tried = await handOffSample(new Service(settings));
+        print(json, tried, (shown) => show(shown, settings.crm.name));
+      }),
+    );
+}
+
+async function handOffSample(service: Service): Promise<Tried> {
+  const { data } = await service.call(membersSchema, '/v1/members?limit=1');
+  const [member] = data;
+  if (member === undefined)
+    throw new CommandFailed('There is no member yet to hand a result off for: add one first.', exitNotFound);
+  const trip_id = randomUUID();
+  const { id, status, external_id } = await service.call(handoffSchema, '/api/v1/handoff', {
+    type: 'quote',
+    trip_id,
+    member_id: member.id,
+    result: firstOffer,
+  });
+  const who = [member.first_name, member.last_name].filter(Boolean).join(' ') || member.id;
+  return {
+    status,
+    external_id,
+    trip_id,
+    member: who,
+    ...(await linksTo(service, { id, external_id, trip_id })),
+  };
+}
+
+type Links = Pick<Tried, 'console_url' | 'trip_url' | 'record_url'>;
+
+/** `id`: of the record in the CRM; undefined while the hand-off waits. */
+async function linksTo(
+  service: Service,
+  { id, external_id, trip_id }: { id: string | undefined; external_id: string; trip_id: string },
+): Promise<Links> {
+  const facts = await service.call(factsSchema, '/console/settings').catch(() => undefined);
+  if (facts === undefined) return { console_url: null, trip_url: null, record_url: null };
+  const page = `${service.url}/console/#`;
+  if (id === undefined) return { console_url: `${page}/waiting`, trip_url: null, record_url: null };
+  return {
+    console_url: `${page}/records/quotes/${external_id}`,
+    trip_url: `${page}/trips/${trip_id}`,
+    record_url: facts.record_url?.replace('{id}', id) ?? null,
+  };
+}
+
+/** The running service, called with the credentials of `console`. Calls throw `CommandFailed`. */
+class Service {
+  readonly url: string;
+  readonly #headers: Record<string, string>;
+
+  constructor(settings: Settings) {
+    this.url = addressOf(settings);
+    const { apiKey, apiSecret } = readPair(settings);
+    this.#headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
+    const { certFile } = settings.tls;
+    if (certFile !== undefined)
+      setDefaultCACertificates([...getCACertificates('default'), readFileSync(certFile, 'utf8')]);
+  }
+
+  async call<S extends TSchema>(schema: S, path: string, body?: object): Promise<Static<S>> {
+    const answer = await fetch(`${this.url}${path}`, {
+      ...(body && { method: 'POST', body: JSON.stringify(body) }),
+      headers: { ...this.#headers, ...(body && { 'content-type': 'application/json' }) },
+      signal: timeoutSignal(timeoutMs),
+    }).catch(({ cause, message }: Error) => {
+      const reason = cause instanceof Error ? cause.message || (cause as { code?: string }).code : message;
+      throw new CommandFailed(
+        `No service answers at ${this.url} (${reason}). Start it in another terminal: npm start`,
+        exitNotFound,
+      );
+    });
+    const content: unknown = await answer.json().catch(() => undefined);
+    if (answer.ok && Value.Check(schema, content)) return content;
+    throw new CommandFailed(failureOf(content, answer.status, this.url), exitNotFound);
+  }
+}
+
+function failureOf(content: unknown, status: number, url: string): string {
+  if (!Value.Check(problemSchema, content))
+    return `${url} answered ${status}, but not as Handoff Gateway does: is another program on that port?`;
+  const { title, detail, request_id } = content;
+  const advice =
+    status === 401
+      ? '\nThe service at this address may use another data folder: set DATA_DIR to its folder.'
+      : '';
+  return `${title}: ${detail} (request ${request_id})${advice}`;
+}
+
+function addressOf({ publicUrl, host, port, tls }: Settings): string {
+  if (publicUrl !== undefined) return publicUrl;
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host;
+  return `${tls.certFile ? 'https' : 'http'}://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}
+
+function readPair({ dataDir }: Settings): { apiKey: string; apiSecret: string } {
+  const file = resolve(dataDir, 'credentials.json');
+  try {
+    return Value.Parse(pairsSchema, JSON.parse(readFileSync(file, 'utf8'))).console;
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new CommandFailed(
+      isMissing
+        ? `There is no ${file}. The first start writes it: run npm start in another terminal, or set DATA_DIR to the service's data folder.`
+        : `${file} has no credentials of "console".`,
+      exitNotFound,
+    );
+  }
+}
+
+function show({ status, member, console_url, trip_url, record_url }: Tried, crmName: string): string {
+  const { name } = firstOffer;
+  const { net, currency } = firstOffer.details.price;
+  const isCreated = status === 'created';
+  const links = [
+    ['Record', isCreated ? console_url : null],
+    ['Trip', trip_url],
+    [`In ${crmName}`, record_url],
+    ['Waiting', isCreated ? null : console_url],
+  ].filter(([, url]) => url !== null) as [string, string][];
+  const width = Math.max(0, ...links.map(([label]) => label.length)) + 2;
+  return [
+    isCreated
+      ? `Created a quote in ${crmName} for ${member}:`
+      : `Saved a quote for ${member}. ${crmName} isn't responding; we'll create it as soon as it does:`,
+    `  ${name}, ${net.toFixed(2)} ${currency}`,
+    '',
+    ...links.map(([label, url]) => `  ${label.padEnd(width)}${url}`),
+  ].join('\n');
+}
