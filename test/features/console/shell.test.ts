@@ -47,7 +47,7 @@ describe('what is around the pages of the console', {
     await link.filter({ hasText: '2' }).waitFor();
     assert.equal(await link.getAttribute('aria-description'), '2 hand-offs');
     assert.equal(await inGroup('Work').count(), 4);
-    assert.equal(await inGroup('Gateway').count(), 5);
+    assert.equal(await inGroup('Gateway').count(), 6);
     await check('the navigation');
     await page.getByRole('row').filter({ hasText: 'First' }).getByRole('button', { name: 'Approve' }).click();
     await link.filter({ hasText: '1' }).waitFor();

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
 import { type Answer, startOrg, type TestOrg } from './org.ts';
 
 let org: TestOrg;
@@ -35,6 +36,18 @@ describe('faults instead of the call', () => {
     const html = await org.data('GET', '/limits');
     assert.equal(html.headers.get('content-type'), 'text/html');
     assert.equal(html.body, '<h1>Oops</h1>');
+  });
+
+  it('end by themselves where they have a time, and are listed with it', async () => {
+    const effect = { kind: 'down' };
+    await arm({ effect, name: 'outage', seconds: 60 });
+    const [{ name, endsAt }] = (await org.control('GET', '/faults')).body;
+    assert.equal(name, 'outage');
+    assert.ok(Date.parse(endsAt) > Date.now(), endsAt);
+    await org.control('DELETE', '/faults');
+    await arm({ effect, seconds: 0 });
+    await eventually(async () => assert.deepEqual((await org.control('GET', '/faults')).body, []));
+    assert.equal((await create('ended')).status, 201);
   });
 
   it('play the limits and the outage of an org', async () => {
