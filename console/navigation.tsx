@@ -8,7 +8,7 @@ import { openStatuses } from './waiting/read-handoffs.ts';
 /** Pages in no group are reached by links of others. */
 const groups = [
   { name: 'Work', paths: ['hand-off', 'waiting', 'records', 'reservations'] },
-  { name: 'Gateway', paths: ['events', 'consumers', 'attempts', 'health', 'break-it', 'my-access'] },
+  { name: 'Gateway', paths: ['events', 'consumers', 'access-log', 'health', 'break-it', 'my-access'] },
 ];
 
 interface NavigationProps {

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact';
-import { AttemptsPage } from './attempts.tsx';
+import { AccessLogPage } from './access-log/access-log-page.tsx';
 import { BreakItPage } from './break-it.tsx';
 import { ConsumersPage } from './consumers/consumers-page.tsx';
 import { EventsPage } from './events/events-page.tsx';
@@ -71,13 +71,19 @@ const pages: ConsolePage[] = [
     isValidRest: ([tab = 'endpoints', _id, ...more]) => tab === 'endpoints' && more.length === 0,
     Page: EventsPage,
   },
-  { path: 'consumers', title: 'Consumers', isAllowed: canReadConsumers, Page: ConsumersPage },
   {
-    path: 'attempts',
-    title: 'Sign-ins',
+    path: 'consumers',
+    title: 'Consumers',
+    isAllowed: canReadConsumers,
+    isValidRest: (rest) => rest.length <= 1,
+    Page: ConsumersPage,
+  },
+  {
+    path: 'access-log',
+    title: 'Access log',
     isAllowed: canReadConsumers,
     isValidRest: ([tab = 'changes', ...more]) => tab === 'changes' && more.length === 0,
-    Page: AttemptsPage,
+    Page: AccessLogPage,
   },
   { path: 'health', title: 'Health', isAllowed: () => true, Page: HealthPage },
   {

@@ -192,7 +192,7 @@ function searchesFor(text: string, session: Session, allowed: readonly ConsolePa
       isUuid(text) ? findOne(session, one, text) : findRecords(session, one, text),
     ),
     ...(isUuid(text) ? [findTrip(session, text, allowed), findHandoff(session, text)] : []),
-    ...(can('consumers', 'read') ? [findConsumers(session, text, allowed), findRequest(session, text)] : []),
+    ...(can('consumers', 'read') ? [findConsumers(session, text), findRequest(session, text)] : []),
   ];
 }
 
@@ -238,24 +238,15 @@ async function findHandoff(session: Session, id: string): Promise<Finding[]> {
   return [{ kind: 'Hand-off', name: request?.result.name ?? id, note: type, href: `#/handoffs/${id}` }];
 }
 
-async function findConsumers(
-  session: Session,
-  text: string,
-  allowed: readonly ConsolePage[],
-): Promise<Finding[]> {
-  const { data } = await read<{ data: Row[] }>(session, '/v1/admin/consumers?limit=200');
-  return data
-    .filter(({ id, name }) => id === text || contains(name ?? '', text))
-    .slice(0, mostOfAKind)
-    .map(({ id, name }) => {
-      const own = `#/consumers/${id}`;
-      return {
-        kind: 'Consumer',
-        name: name ?? id,
-        note: id,
-        href: leadsTo(own, allowed) ? own : '#/consumers',
-      };
-    });
+async function findConsumers(session: Session, q: string): Promise<Finding[]> {
+  const path = withQuery('/v1/admin/consumers', { q, limit: String(mostOfAKind) });
+  const { data } = await read<{ data: Row[] }>(session, path);
+  return data.map(({ id, name }) => ({
+    kind: 'Consumer',
+    name: name ?? id,
+    note: id,
+    href: `#/consumers/${id}`,
+  }));
 }
 
 interface Attempt {
@@ -271,7 +262,7 @@ async function findRequest(session: Session, text: string): Promise<Finding[]> {
     kind: 'Request',
     name: endpoint,
     note: result.replaceAll('_', ' '),
-    href: `#/attempts?request_id=${encodeURIComponent(text)}`,
+    href: `#/access-log?request_id=${encodeURIComponent(text)}`,
   }));
 }
 

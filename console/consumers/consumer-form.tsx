@@ -1,18 +1,12 @@
+import type { CreatedConsumer } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from '../shared/api.ts';
 import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
 import { Choice, Field, ProblemAlert } from '../shared/parts.tsx';
+import type { Permission } from '../shared/permissions.ts';
 import { isTest, type NewSecret, useSession } from '../shared/session.ts';
-import {
-  actions,
-  type Change,
-  type Consumer,
-  ownable,
-  type Permission,
-  resources,
-  withFields,
-} from './consumer.ts';
+import { actions, type Change, type Consumer, ownable, pathOf, resources, withFields } from './consumer.ts';
 
 interface FormProps {
   /** The consumer that is changed; undefined for a new one. */
@@ -39,12 +33,16 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
     if (Object.keys(request).length === 0) return onClose();
     setProblem(undefined);
     setBusy(true);
-    const path = edited ? `/v1/admin/consumers/${edited.id}` : '/v1/admin/consumers';
+    const path = edited ? pathOf(edited.id) : '/v1/admin/consumers';
     const method = edited ? 'PATCH' : 'POST';
     try {
       const text = await change(path, { method, body: JSON.stringify(request) });
       if (edited) say(`${draft.name} is changed.`);
-      else showSecret(secretIn(text));
+      else {
+        const made = JSON.parse(text) as CreatedConsumer;
+        showSecret(secretOf(made));
+        location.hash = `#/consumers/${made.id}`;
+      }
       onClose();
     } catch (error) {
       setProblem(problemFrom(error));
@@ -91,8 +89,7 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
   );
 }
 
-function secretIn(answer: string): NewSecret {
-  const { apiKey, apiSecret, name } = JSON.parse(answer) as Consumer & { apiKey: string; apiSecret: string };
+function secretOf({ apiKey, apiSecret, name }: CreatedConsumer): NewSecret {
   return { title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They work from now on.' };
 }
 
@@ -128,7 +125,7 @@ interface Draft {
   crmShare: string;
   /** Requests for each day or month. */
   allowance: string;
-  allowancePer: 'day' | 'month';
+  allowancePer: string;
   addresses: string;
   certificateNames: string;
   /** `groups=travel-desk`, one a line. */

@@ -56,11 +56,24 @@ export interface Note {
   current: Record<string, string> | undefined;
 }
 
-/** A list that Back, and a reload of its address, show as long as it was. What the reader of pages notes is kept with it. */
-export function useKeptPages<T>(name: string, makeReadPage: (note: Note) => ReadPage<T>): Pages<T> {
+/**
+ * A list that Back, and a reload of its address, show as long as it was. What the reader of pages notes is kept with it. With
+ * `everyMs` it's read again and again, as long as one page is shown.
+ */
+export function useKeptPages<T>(
+  name: string,
+  makeReadPage: (note: Note) => ReadPage<T>,
+  everyMs?: number,
+): Pages<T> {
   const { found, keep } = useKept<KeptPages<T> & { note: Note['current'] }>();
   const note = useRef(found?.note);
-  const pages = usePages<T>(name, makeReadPage(note), undefined, found, pagesInAddress);
+  const pages = usePages<T>(
+    name,
+    makeReadPage(note),
+    pagesInAddress() === 1 ? everyMs : undefined,
+    found,
+    pagesInAddress,
+  );
   keep(pages.kept && { ...pages.kept, note: note.current });
   const count = pages.kept?.pages.length;
   useEffect(() => {

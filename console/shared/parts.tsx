@@ -15,6 +15,8 @@ interface FieldProps {
   name?: string;
   autocomplete?: 'username' | 'current-password';
   placeholder?: string;
+  /** Id of the element with what to choose from. */
+  list?: string;
   /** Below the box: what to type, or what is wrong with what was typed. */
   hint?: string | undefined;
   'aria-invalid'?: 'true' | undefined;
@@ -293,6 +295,7 @@ const tones: Record<string, string> = {
   'not connected': 'bad',
   disabled: 'bad',
   expired: 'bad',
+  revoked: 'bad',
 };
 
 /** A state in a word, whose colour only repeats it. Empty where the consumer does not see the field. */

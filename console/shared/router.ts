@@ -42,7 +42,13 @@ export function useParameters<N extends string>(
   return [values, set];
 }
 
+/** Addresses that people may have kept, of pages that have another one now. */
+const moved = /^#\/(attempts|sign-ins)(?=[/?]|$)/;
+
 function currentRoute(): string[] {
+  // The new one takes the place of the old: Back does not return to it.
+  if (moved.test(location.hash))
+    history.replaceState(history.state, '', location.hash.replace(moved, '#/access-log'));
   return location.hash.replace(/^#\/?/, '').replace(/\?.*$/, '').split('/').filter(Boolean).map(decode);
 }
 

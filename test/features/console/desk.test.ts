@@ -136,12 +136,12 @@ describe('what people look after in the console', {
   });
 
   test('shows all again where a filter leaves nothing', async () => {
-    const { page, check, close } = await open(gateway.admin, '#/attempts');
-    const consumer = page.getByRole('textbox', { name: 'Consumer' });
+    const { page, check, close } = await open(gateway.admin, '#/access-log');
+    const consumer = page.getByLabel('Consumer');
     await consumer.fill('con_none');
     await page.getByRole('button', { name: 'Filter' }).click();
-    await page.getByText('No sign-in matches these filters.').waitFor();
-    await check('no sign-in');
+    await page.getByText('No request matches these filters.').waitFor();
+    await check('no request');
     await page.getByRole('button', { name: 'Show all' }).click();
     await page.getByRole('row').nth(1).waitFor();
     assert.equal(await consumer.inputValue(), '');
@@ -183,11 +183,13 @@ describe('what people look after in the console', {
     const path = `/v1/admin/consumers/${id}`;
     const changed = await gateway.request(path, { method: 'PATCH', body, as: gateway.admin });
     assert.equal(changed.status, 200, await changed.text());
-    const { page, close } = await open(gateway.admin, '#/consumers');
+    const { page, close } = await open(gateway.admin, '#/consumers?status=expired');
     const row = page.getByRole('row').filter({ hasText: id });
     await row.getByText('expired', { exact: true }).first().waitFor();
     assert.equal(await row.getByText('active').count(), 0);
-    await row.getByText('not valid').waitFor();
+    await row.getByRole('link').click();
+    await page.getByRole('region', { name: 'Keys' }).getByText('not valid').waitFor();
+    assert.equal(await page.getByText('active', { exact: true }).count(), 0);
     await close();
   });
 });

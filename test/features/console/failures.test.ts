@@ -52,7 +52,10 @@ describe('what operators do in a browser, and what can go wrong', {
     const { page, close } = await open(gateway.admin);
     await goTo(page, 'Consumers');
     const row = page.getByRole('row').filter({ hasText: other.id });
-    await row.getByRole('button', { name: 'Disable' }).dblclick();
+    await row.getByRole('button', { name: 'Disable…' }).dblclick();
+    await page.getByRole('button', { name: 'Disable now' }).waitFor();
+    assert.equal((await consumer(other.id))['enabled'], true);
+    await page.getByRole('button', { name: 'Disable now' }).dblclick();
     await row.getByRole('button', { name: 'Enable' }).waitFor();
     assert.equal((await consumer(other.id))['enabled'], false);
     const body = { url: 'http://127.0.0.1:9999/twice' };
@@ -75,29 +78,30 @@ describe('what operators do in a browser, and what can go wrong', {
     const validUntil = new Date(Date.now() + 3_600_000).toISOString();
     await gateway.request(path, { method: 'PATCH', body: { validUntil }, as: gateway.admin });
     const { page, close } = await open(gateway.admin);
-    await goTo(page, 'Consumers');
-    const row = page.getByRole('row').filter({ hasText: id });
-    await row.getByRole('button', { name: 'Edit' }).click();
+    await page.evaluate(`location.hash = '#/consumers/${id}'`);
+    const edit = page.getByRole('button', { name: 'Edit…' });
+    const access = page.getByRole('region', { name: 'Access', exact: true });
+    await edit.click();
     await page.getByRole('textbox', { name: 'Name' }).and(page.locator(':focus')).waitFor();
     await page.getByLabel('Requests a minute').fill('120');
     await page.getByLabel('Allowed addresses').fill('127.0.0.0/8\n2001:db8::1');
     await page.getByRole('checkbox', { name: 'only its own quotes' }).check();
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await row.getByText('120 requests a minute').waitFor();
+    await access.getByText('120', { exact: true }).waitFor();
     const changed = await consumer(id);
     assert.equal(changed['validUntil'], validUntil);
     assert.equal(changed['rateLimitPerMinute'], 120);
     assert.deepEqual(changed['allowedAddresses'], ['127.0.0.0/8', '2001:db8::1']);
     assert.deepEqual(changed['permissions'], [{ resource: 'quotes', actions: ['read'], records: 'own' }]);
-    await row.getByRole('button', { name: 'Edit' }).click();
+    await edit.click();
     for (const name of ['Valid until', 'Requests a minute', 'Allowed addresses'])
       await page.getByLabel(name).fill('');
     await page.getByRole('button', { name: 'Save changes' }).click();
-    await row.getByText('120 requests a minute').waitFor({ state: 'detached' });
+    await access.getByText('120', { exact: true }).waitFor({ state: 'detached' });
     const cleared = await consumer(id);
     assert.deepEqual([cleared['validUntil'], cleared['rateLimitPerMinute']], [null, null]);
     assert.deepEqual(cleared['allowedAddresses'], []);
-    await row.getByRole('button', { name: 'Edit' }).click();
+    await edit.click();
     await page.getByLabel('Allowed addresses').fill('somewhere');
     await page.getByRole('button', { name: 'Save changes' }).click();
     const addresses = page.getByLabel('Allowed addresses');
@@ -105,9 +109,9 @@ describe('what operators do in a browser, and what can go wrong', {
     assert.equal(await addresses.getAttribute('aria-invalid'), 'true');
     assert.equal(await page.getByRole('alert').count(), 0);
     await page.keyboard.press('Escape');
-    await goTo(page, 'Sign-ins');
+    await goTo(page, 'Access log');
     await page.getByRole('link', { name: 'Changes' }).click();
-    for (const change of ['Requests a minute: 120', 'Requests a minute: 120 → –'])
+    for (const change of ['requests a minute default → 120', 'requests a minute 120 → default'])
       await page.getByRole('listitem').filter({ hasText: change }).first().waitFor();
     await close();
   });
@@ -230,7 +234,7 @@ describe('what operators do in a browser, and what can go wrong', {
       await goTo(page, 'Consumers');
       await page.getByText(body.name).waitFor();
       assert.deepEqual(await widths(), [0, 0]);
-      await goTo(page, 'Sign-ins');
+      await goTo(page, 'Access log');
       await page.getByRole('link', { name: 'Changes' }).click();
       await page.getByText(name).first().waitFor();
       assert.deepEqual(await widths(), [0, 0]);

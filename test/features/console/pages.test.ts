@@ -62,7 +62,7 @@ describe('the console in a browser', {
     await signIn(page, gateway.console);
     await page.getByRole('heading', { level: 1, name: 'Hand-off' }).waitFor();
     const own = await names();
-    assert.ok(own.includes('Hand-off') && !own.includes('Consumers') && !own.includes('Sign-ins'));
+    assert.ok(own.includes('Hand-off') && !own.includes('Consumers') && !own.includes('Access log'));
     await close();
   });
 
@@ -96,20 +96,25 @@ describe('the console in a browser', {
     assert.notEqual((await page.getByRole('definition').allTextContents())[1], apiSecret);
     assert.equal((await quotes()).status, 401);
     await stored.click();
-    await row.getByRole('button', { name: 'Disable' }).click();
+    await row.getByRole('button', { name: 'Disable…' }).click();
+    await page.getByRole('button', { name: 'Disable now' }).click();
     await row.getByText('disabled', { exact: true }).waitFor();
     await row.getByRole('button', { name: 'Enable' }).click();
-    await row.getByText('enabled', { exact: true }).waitFor();
-    await row.getByRole('button', { name: 'Revoke' }).click();
-    await row.getByRole('button', { name: 'Revoke now' }).click();
+    await row.getByText('active', { exact: true }).waitFor();
+    await row.getByRole('link', { name: 'Partner B' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Partner B' }).waitFor();
+    await page.getByRole('region', { name: 'Changes' }).getByText('enabled Partner B').waitFor();
+    await check('a consumer');
+    await page.getByRole('button', { name: 'Revoke…' }).click();
+    await page.getByRole('button', { name: 'Revoke now' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Consumers' }).waitFor();
     await row.waitFor({ state: 'detached' });
-    await goTo(page, 'Sign-ins');
+    await goTo(page, 'Access log');
     await page.getByRole('link', { name: 'Changes' }).click();
-    for (const action of ['created', 'rotated', 'disabled', 'enabled', 'revoked'])
+    for (const done of ['created', 'rotated the key of', 'disabled', 'enabled', 'revoked'])
       await page
         .getByRole('row')
-        .filter({ hasText: `consumer.${action}` })
-        .filter({ hasText: 'Partner B' })
+        .filter({ hasText: `admin ${done} Partner B` })
         .waitFor();
     await check('changes');
     await close();
@@ -120,7 +125,7 @@ describe('the console in a browser', {
     const { page, close } = await browser.open(address());
     await signIn(page, partner);
     await goTo(page, 'My access');
-    await page.getByText('quotes: read').waitFor();
+    await page.getByText('Read quotes').waitFor();
     await page.getByRole('row').filter({ hasText: 'GET /v1/consumer' }).first().waitFor();
     await page.getByRole('slider', { name: /^Requests, requests, over the last 30 days/ }).waitFor();
     await page.getByRole('button', { name: 'Rotate my key' }).click();

@@ -55,13 +55,13 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     });
     const pages = [
       ['Waiting', undefined, ['Reject…', 'Withdraw…']],
-      ['Consumers', undefined, ['Revoke…', 'Rotate…']],
+      ['Consumers', 'admin', ['Revoke…', 'Rotate…']],
       ['Events', 'Webhook endpoints', ['Delete…', 'Rotate secret…']],
       ['My access', undefined, ['Rotate my key…']],
     ] as const;
     for (const [name, tab, expected] of pages) {
       await goTo(page, name);
-      if (tab) await page.getByRole('link', { name: tab }).click();
+      if (tab) await page.getByRole('main').getByRole('link', { name: tab }).click();
       const found = page.getByRole('main').getByRole('button', {
         name: /\b(cancel|delete|forget|reject|remove|revoke|rotate|withdraw)/i,
       });
@@ -125,30 +125,39 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     }
 
     await goTo(page, 'Consumers');
+    const create = page.getByRole('button', { name: 'New consumer…' });
+    await create.press('Enter');
+    await page.getByRole('button', { name: 'Cancel' }).press('Enter');
+    await isFocused(create);
     const row = rowOf(page, partner.id);
-    const edit = row.getByRole('button', { name: 'Edit' });
+    await row.getByRole('link').press('Enter');
+    await isFocused(page.getByRole('heading', { level: 1 }));
+    const edit = page.getByRole('button', { name: 'Edit…' });
     await edit.press('Enter');
     await page.getByRole('button', { name: 'Cancel' }).press('Enter');
     await isFocused(edit);
     await edit.press('Enter');
     await page.getByLabel('Requests a minute').fill('120');
     await page.getByRole('button', { name: 'Save changes' }).press('Enter');
-    await row.getByText('120 requests a minute').waitFor();
+    await textOf(page.getByRole('region', { name: 'Access', exact: true }), /Requests a minute120/);
     await isFocused(edit);
-    const disable = row.getByRole('button', { name: 'Disable' });
-    await disable.press('Enter');
-    await isFocused(row.getByRole('button', { name: 'Enable' }));
-    await row.getByRole('button', { name: 'Rotate…' }).press('Enter');
+    await page.getByRole('button', { name: 'Disable…' }).press('Enter');
+    await page.getByRole('button', { name: 'Disable now' }).press('Enter');
+    const enable = page.getByRole('button', { name: 'Enable' });
+    await isFocused(enable);
+    await enable.press('Enter');
+    await isFocused(page.getByRole('button', { name: 'Disable…' }));
+    await page.getByRole('button', { name: 'Rotate…' }).press('Enter');
     await page.getByRole('button', { name: 'Rotate now' }).press('Enter');
     await isFocused(page.getByRole('heading', { level: 1, name: /New credentials of/ }));
     assert.match(await page.title(), /^New credentials of/);
     await page.getByRole('button', { name: 'I have stored it' }).press('Enter');
-    await row.waitFor();
-    assert.equal(await focus(page), 'main');
-    await row.getByRole('button', { name: 'Revoke…' }).press('Enter');
+    await isFocused(page.getByRole('heading', { level: 1 }));
+    await page.getByRole('button', { name: 'Revoke…' }).press('Enter');
     await page.getByRole('button', { name: 'Revoke now' }).press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Consumers' }).waitFor();
     await row.waitFor({ state: 'detached' });
-    assert.equal(await focus(page), 'Consumers');
+    assert.equal(await focus(page), 'main');
     await close();
   });
 

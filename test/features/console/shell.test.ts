@@ -78,8 +78,8 @@ describe('what is around the pages of the console', {
     await find(email ?? '', 'Member', `${first_name} ${last_name}`);
     await find('villa au', 'Quote', 'Villa Aurora');
     await find(quote, 'Quote', 'Villa Aurora');
-    await find('consol', 'Consumer', /Consumers|console/);
-    await find(requestId, 'Request', 'Sign-ins');
+    await find('consol', 'Consumer', 'console');
+    await find(requestId, 'Request', 'Access log');
     await page.getByRole('row').filter({ hasText: 'POST /api/v1/handoff' }).waitFor();
     assert.equal(await page.getByRole('row').count(), 2);
 

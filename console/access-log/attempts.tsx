@@ -1,0 +1,83 @@
+import type { AuthenticationAttempt as Attempt } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { type Column, Id } from '../shared/parts.tsx';
+import { Ago } from '../shared/time.tsx';
+
+export const results: [value: string, text: string][] = [
+  ['', 'All'],
+  ['accepted', 'Accepted'],
+  ['missing', 'No key'],
+  ['unknown_key', 'Unknown key'],
+  ['wrong_secret', 'Wrong secret'],
+  ['expired', 'Expired'],
+  ['revoked', 'Revoked'],
+  ['disabled', 'Disabled'],
+  ['certificate', 'Wrong certificate'],
+  ['address', 'Address not allowed'],
+  ['permission_denied', 'No permission'],
+];
+
+/** What the list of one consumer shows of each request. */
+export const attemptColumns: Column<Attempt>[] = [
+  { title: 'When', cell: ({ timestamp }) => <Ago at={timestamp} /> },
+  { title: 'Result', cell: (attempt) => <Result attempt={attempt} /> },
+  { title: 'Request', cell: (attempt) => <Request attempt={attempt} /> },
+  {
+    title: 'Address',
+    cell: ({ address, user_agent }) => <span title={user_agent ?? ''}>{address ?? '–'}</span>,
+  },
+];
+
+/** What the list of all consumers shows. */
+export const allColumns: Column<Attempt>[] = [
+  ...attemptColumns.slice(0, 2),
+  { title: 'Consumer', cell: (attempt) => <Caller attempt={attempt} /> },
+  ...attemptColumns.slice(2),
+  { title: 'API key', cell: ({ api_key }) => <Id>{api_key}</Id> },
+  { title: 'Request ID', cell: ({ request_id }) => <Id>{request_id}</Id> },
+];
+
+export function keyOfAttempt({ request_id, timestamp }: Attempt): string {
+  return request_id + timestamp;
+}
+
+interface PartProps {
+  attempt: Attempt;
+}
+
+function Result({ attempt: { result, status } }: PartProps): VNode {
+  const words = results.find(([value]) => value === result)?.[1] ?? result.replaceAll('_', ' ');
+  return (
+    <>
+      <span class={`badge ${result === 'accepted' ? 'good' : 'bad'}`}>{words}</span>{' '}
+      {status !== null && <span class="quiet">{status}</span>}
+    </>
+  );
+}
+
+/** One entry stands for several requests where there were very many. */
+function Request({ attempt: { endpoint, count } }: PartProps): VNode {
+  return (
+    <>
+      <code>{endpoint}</code>{' '}
+      {count > 1 && <span class="quiet">{count.toLocaleString('en')} times within a minute</span>}
+    </>
+  );
+}
+
+function Caller({ attempt: { consumer_id: id, consumer_name: name, person } }: PartProps): VNode {
+  if (id === null) return <span class="quiet">–</span>;
+  return (
+    <>
+      <a href={`#/consumers/${id}`} title={id}>
+        {name ?? <Id>{id}</Id>}
+      </a>
+      {person && (
+        <>
+          <br />
+          <bdi class="quiet">{person}</bdi>
+        </>
+      )}
+    </>
+  );
+}
