@@ -94,16 +94,13 @@ function Done({ event }: EventProps): VNode {
   );
 }
 
-/** A hand-off leads to its record, which is there under the same id once it is created. */
 function Decision({ event: { action, target } }: EventProps): VNode {
   const { can } = useSession();
-  const isApproved = action === 'handoff.approved';
   const what = `a ${target.name}`;
-  const href = `#/records/${target.name}s/${target.id}`;
-  const canFollow = isApproved && can(`${target.name}s`, 'read');
   return (
     <>
-      {isApproved ? 'approved' : 'rejected'} {canFollow ? <a href={href}>{what}</a> : what}
+      {action === 'handoff.approved' ? 'approved' : 'rejected'}{' '}
+      {can(`${target.name}s`, 'read') ? <a href={`#/handoffs/${target.id}`}>{what}</a> : what}
     </>
   );
 }

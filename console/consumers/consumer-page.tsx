@@ -60,12 +60,11 @@ interface TitleProps extends FactsProps {
   changes: Loaded<{ data: AuditEvent[] }>;
 }
 
-function Title({ loaded: { data, problem, reload }, changes }: TitleProps): VNode {
+function Title({ loaded, changes }: TitleProps): VNode {
   const session = useSession();
   const heading = useHeading();
-  // One that was revoked is known by what was done with it.
-  const [last] = problem?.status === 404 ? (changes.data?.data ?? []) : [];
-  const name = data?.name ?? last?.target.name;
+  const { data, reload } = loaded;
+  const name = data?.name ?? revokedName({ loaded, changes });
   useDocumentTitle(name);
   const list = listAddress(session);
   const change: Change = async (path, options) => {
@@ -85,17 +84,24 @@ function Title({ loaded: { data, problem, reload }, changes }: TitleProps): VNod
         <h1 ref={heading} tabindex={-1}>
           {name ?? 'Consumer'}
         </h1>
-        {last?.action === 'consumer.revoked' && <Badge>revoked</Badge>}
-        {data && (
+        {data ? (
           <>
             <Badge>{statusOf(data)}</Badge>
             {data.mode === 'test' && <Badge>test</Badge>}
             <PageActions consumer={data} change={change} onRevoked={leave} />
           </>
+        ) : (
+          name && <Badge>revoked</Badge>
         )}
       </div>
     </>
   );
+}
+
+/** A consumer that was revoked is known by that event. */
+function revokedName({ loaded: { problem }, changes: { data } }: TitleProps): string | undefined {
+  const last = data?.data[0];
+  return problem?.status === 404 && last?.action === 'consumer.revoked' ? last.target.name : undefined;
 }
 
 function Facts({ loaded }: FactsProps): VNode | null {
