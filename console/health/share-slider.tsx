@@ -15,7 +15,7 @@ interface SliderProps {
 }
 
 /** The per cent of a short budget's calls that are a consumer's own. Saved when it rests. */
-export function ShareSlider({ consumer: { id, name, crmShare = null }, most, onSaved }: SliderProps): VNode {
+export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }: SliderProps): VNode {
   const { send, say } = useSession();
   const saved = crmShare ?? 0;
   const [share, setShare] = useState(saved);
@@ -28,7 +28,7 @@ export function ShareSlider({ consumer: { id, name, crmShare = null }, most, onS
     const value = wanted === 0 ? null : wanted;
     try {
       const { text, headers } = await send(path);
-      const { crmShare: now = null } = JSON.parse(text) as Consumer;
+      const { crmShare: now } = JSON.parse(text) as Consumer;
       // Somebody else has changed it since it was shown.
       if (now !== crmShare) {
         setFault(`It's ${inWords(now ?? 0)} by now. Set it again.`);
