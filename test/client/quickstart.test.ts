@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { codeBlocks, readPage, root } from '../docs/pages.ts';
-import { makeKeys } from '../support/assertions.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation, type GatewayProcess, type Installation } from '../support/gateway-process.ts';
 
@@ -52,7 +51,6 @@ describe('the quickstart runs', () => {
       writeFileSync(join(folder, file), block.text);
       const { admin } = await installation.credentials();
       const credentials = await makeTestConsumer(gateway.url, admin);
-      const ownKey = language === 'ts' ? await setPublicKey(gateway.url, admin, credentials.id, folder) : {};
       const { stdout } = await run(command, [file], {
         cwd: folder,
         env: {
@@ -60,7 +58,6 @@ describe('the quickstart runs', () => {
           HANDOFF_URL: gateway.url,
           HANDOFF_API_KEY: credentials.apiKey,
           HANDOFF_API_SECRET: credentials.apiSecret,
-          ...ownKey,
         },
       });
       assert.match(stdout, printed);
@@ -84,34 +81,6 @@ async function makeTestConsumer(url: string, { apiKey, apiSecret }: Credentials)
   });
   assert.equal(response.status, 201);
   return (await response.json()) as Credentials;
-}
-
-/** The public key of a partner that keeps its private one. */
-async function setPublicKey(
-  url: string,
-  admin: Credentials,
-  id: string,
-  folder: string,
-): Promise<NodeJS.ProcessEnv> {
-  const { jwk, privateKey } = makeKeys('EdDSA');
-  const file = join(folder, 'partner.pem');
-  writeFileSync(file, privateKey.export({ type: 'pkcs8', format: 'pem' }));
-  const { status } = await fetch(`${url}/v1/admin/consumers/${id}`, {
-    method: 'PATCH',
-    headers: {
-      'x-api-key': admin.apiKey,
-      'x-api-secret': admin.apiSecret,
-      'content-type': 'application/json',
-    },
-    body: JSON.stringify({ publicKeys: [jwk] }),
-  });
-  assert.equal(status, 200);
-  return {
-    HANDOFF_CLIENT_ID: id,
-    HANDOFF_PRIVATE_KEY_FILE: file,
-    HANDOFF_API_KEY: '',
-    HANDOFF_API_SECRET: '',
-  };
 }
 
 async function isThere(command: string): Promise<boolean> {
