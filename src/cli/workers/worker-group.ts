@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { once } from 'node:events';
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { clearTimeout, monotonicMs, setTimeout, timeoutSignal } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { MetricsSnapshot, WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
@@ -25,9 +26,8 @@ export type FromWorker = { type: 'ready'; url: string } | { type: 'metrics'; sna
 /** Unexpected ends within a minute, from which on the group fails. */
 const tooManyEnds = 10;
 const periodMs = 60_000;
-/** Before the first replacement within a minute; doubled for each further one. */
-const firstPauseMs = 100;
-const longestPauseMs = 2000;
+/** Before the first replacement within a minute, in milliseconds. */
+const pauses = { first: 100, most: 2000 };
 /** Of a worker that takes longer to send its metrics, the last ones are shown. */
 const metricsWithinMs = 1000;
 
@@ -152,7 +152,7 @@ export class WorkerGroup {
       log.error(facts, 'a worker ended');
       return this.#failed.reject(new Error(`${tooManyEnds} workers ended within a minute: see the log.`));
     }
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** (this.#ends.length - 1));
+    const pauseMs = pauseAfter(this.#ends.length, pauses);
     log.error({ ...facts, replaced_in_ms: pauseMs }, 'a worker ended; another one takes its place');
     const replacement = setTimeout(() => {
       this.#replacements.delete(replacement);

@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -5,8 +6,8 @@ import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 
 const failuresToOpen = 5;
-const firstPauseMs = 1000;
-const longestPauseMs = 15_000;
+/** In milliseconds. */
+const pauses = { first: 1000, most: 15_000 };
 
 /**
  * The circuit breaker: while the CRM fails, no request waits for it. States:
@@ -27,7 +28,8 @@ export class Breaker {
   #failures = 0;
   #isOpen = false;
   #isProbing = false;
-  #pauseMs = firstPauseMs;
+  /** Pauses since the CRM last answered. */
+  #pauses = 0;
   /** By `monotonicMs()`. */
   #probeAt = 0;
 
@@ -76,7 +78,7 @@ export class Breaker {
     this.#failures = 0;
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#pauseMs = firstPauseMs;
+    this.#pauses = 0;
     this.#metrics.crmBreakerOpen.set(0);
     this.#log.info({}, 'the CRM answers again');
   }
@@ -84,8 +86,8 @@ export class Breaker {
   #fail(isProbe: boolean): void {
     this.#failures += 1;
     if (this.#isOpen ? !isProbe : this.#failures < failuresToOpen) return;
-    if (isProbe) this.#pauseMs = Math.min(longestPauseMs, this.#pauseMs * 2);
-    this.#probeAt = monotonicMs() + this.#pauseMs;
+    this.#pauses += 1;
+    this.#probeAt = monotonicMs() + pauseAfter(this.#pauses, pauses);
     if (this.#isOpen) return;
     this.#isOpen = true;
     this.#metrics.crmBreakerOpen.set(1);

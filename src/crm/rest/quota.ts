@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
@@ -6,8 +7,8 @@ import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
 /** While calls are refused, one is let through this often: only an answer shows that usage has fallen. */
 const probeMs = 60_000;
-/** After the first refusal by the CRM; doubled with each further one, up to `probeMs`. */
-const firstPauseMs = 1000;
+/** After refusals by the CRM, in milliseconds. */
+const pauses = { first: 1000, most: probeMs };
 
 export interface ApiUsage {
   used: number;
@@ -27,7 +28,8 @@ export class CallQuota {
   #probeAt = 0;
   /** By `monotonicMs()`; undefined while the quota is not used up. */
   #heldUntil: number | undefined;
-  #pauseMs = firstPauseMs;
+  /** In a row. */
+  #refusals = 0;
 
   constructor({ reserve, metrics }: { reserve: number; metrics: Metrics }) {
     this.#reserve = reserve;
@@ -57,8 +59,8 @@ export class CallQuota {
   /** A call has failed, perhaps since the CRM refused it for the quota. */
   noteFailure(error: unknown): void {
     if (error instanceof CrmFailure && error.kind === 'quota') {
-      this.#heldUntil = monotonicMs() + this.#pauseMs;
-      this.#pauseMs = Math.min(probeMs, this.#pauseMs * 2);
+      this.#refusals += 1;
+      this.#heldUntil = monotonicMs() + pauseAfter(this.#refusals, pauses);
     } else if (isOtherRefusal(error)) this.#release();
   }
 
@@ -75,7 +77,7 @@ export class CallQuota {
   admit(effect: CrmRequest['effect']): void {
     this.check();
     const now = monotonicMs();
-    if (this.#heldUntil !== undefined) this.#heldUntil = now + this.#pauseMs;
+    if (this.#heldUntil !== undefined) this.#heldUntil = now + pauseAfter(this.#refusals + 1, pauses);
     if (this.#reserve === 0 || effect !== 'read' || this.#usage === undefined) return;
     if (this.#usage.limit - this.#usage.used >= this.#reserve) return;
     if (now < this.#probeAt) this.#refuse('The rest of the daily quota of CRM calls is kept for writes.');
@@ -89,7 +91,7 @@ export class CallQuota {
 
   #release(): void {
     this.#heldUntil = undefined;
-    this.#pauseMs = firstPauseMs;
+    this.#refusals = 0;
   }
 }
 

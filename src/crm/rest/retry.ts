@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
 import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
@@ -5,9 +6,8 @@ import type { CrmRequest } from './request.ts';
 
 /** The first try included. */
 const tries = 4;
-/** The longest first pause; doubled for each further one. */
-const firstPauseMs = 200;
-const longestPauseMs = 5000;
+/** In milliseconds; a pause is up to as long. */
+const pauses = { first: 200, most: 5000 };
 
 /** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
@@ -32,8 +32,7 @@ export function isOfRecords({ kind, facts }: CrmFailure): boolean {
 /** Milliseconds to wait before the next try; undefined after the last one, and where `mostMs` are too few. */
 export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: number): number | undefined {
   if (tried >= tries) return undefined;
-  const longest = Math.min(longestPauseMs, firstPauseMs * 2 ** (tried - 1));
-  const pauseMs = (facts.retryAfter ?? 0) * 1000 + randomFraction() * longest;
+  const pauseMs = (facts.retryAfter ?? 0) * 1000 + randomFraction() * pauseAfter(tried, pauses);
   return pauseMs <= mostMs ? pauseMs : undefined;
 }
 

@@ -1,9 +1,10 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
 import type { SignInRefusal } from './token-failure.ts';
 
-/** After the first failure; doubled for each further one. */
+/** After the first failure. */
 const shortestMs = 1000;
 const longestMs = 300_000;
 /** A streak of failures is forgotten when this has passed since its back-off ended. */
@@ -113,7 +114,7 @@ export class Backoff {
 
 /** Whole milliseconds; doubles with each failure, a quarter more or less, so that replicas and retries spread. */
 function delayMs(failures: number): number {
-  const middle = shortestMs * 2 ** Math.min(failures - 1, 20);
+  const middle = pauseAfter(failures, { first: shortestMs, most: 2 * longestMs });
   const spread = Math.round(middle * (0.75 + randomFraction() / 2));
   return Math.min(longestMs, Math.max(shortestMs, spread));
 }

@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { now } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
@@ -28,7 +29,7 @@ import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
 
 /** Together with the waits between them they take six minutes: longer than anything that was cached before can live. */
 const maxAttempts = 12;
-const longestWaitSeconds = 60;
+const waits = { first: 1, most: 60 };
 
 export interface ProcessorOptions {
   table: Pick<WebhooksTable, 'take' | 'finish' | 'fail'>;
@@ -80,7 +81,7 @@ export class WebhookProcessor {
       log.error(facts, 'a webhook could not be processed and is given up; see handoff webhooks list');
       return;
     }
-    const seconds = Math.min(2 ** (attempts - 1), longestWaitSeconds);
+    const seconds = pauseAfter(attempts, waits);
     await table.fail(webhook, name, seconds);
     metrics.webhooks.inc({ result: 'failed' });
     log.warn({ ...facts, seconds }, 'a webhook could not be processed and is tried again');

@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { startCall } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, setTimeout, wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -160,7 +161,7 @@ export class ChangeReader {
       if (err instanceof Replaced) return;
       metrics.changePolls.inc({ result: 'failed' });
       log[lease.failures === 0 ? 'warn' : 'debug']({ err }, 'changes in the CRM could not be read');
-      await table.fail(lease.fence, pauseAfter(err, lease.failures, this.#options.pollSeconds));
+      await table.fail(lease.fence, secondsAfter(err, lease.failures, this.#options.pollSeconds));
     }
   }
 
@@ -323,8 +324,8 @@ function stretchFor(usage: ChangeSource['usage']): number {
   return Math.min(60, Math.max(1, 0.5 / left));
 }
 
-function pauseAfter(error: unknown, failures: number, pollSeconds: number): number {
+function secondsAfter(error: unknown, failures: number, pollSeconds: number): number {
   const { retryAfter = 0 } = error instanceof Problem ? error.facts : {};
   const most = Math.max(longestPause, pollSeconds);
-  return Math.max(retryAfter, Math.min(most, pollSeconds * 2 ** Math.min(failures, 10)));
+  return Math.max(retryAfter, pauseAfter(failures + 1, { first: pollSeconds, most }));
 }

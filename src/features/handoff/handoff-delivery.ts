@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import { type Call, startCall, type Visible } from '../../platform/base/call.ts';
 import { now, randomUUID } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/coalesce.ts';
@@ -40,9 +41,8 @@ const mostFailures = 9;
 const mostWhileTypeWorks = 5;
 /** Others of the type succeed if one did within this time. */
 const recentMs = 600_000;
-/** In seconds: the pause before the third try, which grows fourfold with each further one, and the longest one. */
-const firstPause = 15;
-const longestPause = 43_200;
+/** In seconds, before the third try and further ones. */
+const pauses = { first: 15, most: 43_200, factor: 4 };
 /** In seconds, after a retry that failed because the CRM is unavailable. */
 const sharedFailurePause = 60;
 /** After an outage of a type of at least this long, its failed hand-offs are retried at once. */
@@ -268,7 +268,7 @@ export class HandoffDelivery {
     );
     if (failures + 1 >= mostFailuresOf(state, ended.error))
       return { status: 'failed', refusal: refusalOf(ended.error), mayExist };
-    const pauseSeconds = failures === 0 ? 0 : Math.min(longestPause, firstPause * 4 ** (failures - 1));
+    const pauseSeconds = failures === 0 ? 0 : pauseAfter(failures, pauses);
     return { status: 'accepted', mayExist, failures: failures + 1, pauseSeconds };
   }
 

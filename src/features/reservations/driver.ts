@@ -1,5 +1,6 @@
 import { storedBytes } from '../../api/idempotency/answer-text.ts';
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import { pauseAfter } from '../../platform/base/backoff.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -11,10 +12,10 @@ import type { Move, PlansTable, RequestOutcome, TakenPlan } from './plans-table.
 import { eventOf } from './reservation-events.ts';
 import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
 
-/** How long a failed step is left alone, in seconds: 1, 2, 4 ... */
-const longestPause = 30;
+/** How long a failed step is left alone, in seconds. */
+const pauses = { first: 1, most: 30 };
 /** The partner's decision is asked for less and less often. */
-const longestPoll = 60;
+const polls = { first: firstPoll, most: 60 };
 
 /** Moves plans on, step by step; the caller owns the plan by its fence. */
 export interface Driver {
@@ -78,8 +79,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
 
   /** Gives a plan back that could not go on; what to throw. If even that fails, the lease runs out by itself. */
   async function giveBack(plan: Plan, error: unknown): Promise<unknown> {
-    const [first, most] = error instanceof StillPending ? [firstPoll, longestPoll] : [1, longestPause];
-    const seconds = Math.min(most, first * 2 ** Math.min(plan.attempts, 10));
+    const seconds = pauseAfter(plan.attempts + 1, error instanceof StillPending ? polls : pauses);
     await plans.release(plan, seconds).catch(() => {});
     return error instanceof StillPending ? error : unfinished(error);
   }

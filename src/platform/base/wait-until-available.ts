@@ -1,7 +1,8 @@
+import { pauseAfter } from './backoff.ts';
 import { sleep } from './chance.ts';
 
-const firstPauseMs = 250;
-const longestPauseMs = 5000;
+/** In milliseconds. */
+const pauses = { first: 250, most: 5000 };
 
 interface WaitOptions {
   /** For the log: the system that the wait is for. */
@@ -15,7 +16,7 @@ interface WaitOptions {
 /** Repeats the work until it succeeds, waiting up to 5 s in between. Throws what is not passing, and when aborted. */
 export async function waitUntilAvailable<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
   const { what, isPassing, signal, log } = options;
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+  for (let tries = 1; ; tries += 1) {
     signal.throwIfAborted();
     try {
       return await work();
@@ -23,6 +24,6 @@ export async function waitUntilAvailable<T>(work: () => Promise<T>, options: Wai
       if (!isPassing(error)) throw error;
       log.warn({ reason: error instanceof Error ? error.message : String(error) }, `waiting for ${what}`);
     }
-    await sleep(pauseMs, { signal });
+    await sleep(pauseAfter(tries, pauses), { signal });
   }
 }

@@ -1,3 +1,4 @@
+import { pauseAfter } from '../../../../platform/base/backoff.ts';
 import { type Call, remainingMs } from '../../../../platform/base/call.ts';
 import { monotonicMs, randomFraction, sleep } from '../../../../platform/base/chance.ts';
 import { requireLive } from '../../../../platform/base/mode.ts';
@@ -20,8 +21,8 @@ const limits = { lookUp: 2000, read: 4000, write: 8000 } as const;
 const shortestMs = 500;
 /** The first send included. */
 const sends = { lookUp: 2, read: 2, write: 3 } as const;
-/** Before the second and the third send, with jitter: from half of it to all of it. */
-const pausesMs = [500, 2000];
+/** Before further sends, in milliseconds, with jitter: from half of it to all of it. */
+const pauses = { first: 500, most: 2000, factor: 4 };
 
 export const methods = {
   healthCheck: { name: 'HealthCheck', kind: 'lookUp' },
@@ -74,7 +75,7 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
         } catch (error) {
           if (!(error instanceof PartnerFailure)) throw error;
           outcomeUnknown ||= error.facts.outcomeUnknown === true;
-          const pauseMs = pauseAfter(error, method, sent);
+          const pauseMs = pauseBeforeRepeat(error, method, sent);
           if (pauseMs === undefined || remainingMs(call) < pauseMs + shortestMs) {
             throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown });
           }
@@ -86,7 +87,7 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
 }
 
 /** Milliseconds before the next send; undefined where there must be none. */
-function pauseAfter(
+function pauseBeforeRepeat(
   { kind, facts }: PartnerFailure,
   { kind: methodKind }: Method,
   sent: number,
@@ -95,7 +96,7 @@ function pauseAfter(
   const most = facts.status === 500 ? Math.min(2, sends[methodKind]) : sends[methodKind];
   const mayPass = facts.status === 500 || kind === 'timeout' || kind === 'unreachable' || kind === 'busy';
   if (!mayPass || sent >= most) return undefined;
-  const pauseMs = (pausesMs[sent - 1] ?? 0) * (0.5 + randomFraction() / 2);
+  const pauseMs = pauseAfter(sent, pauses) * (0.5 + randomFraction() / 2);
   return Math.max(pauseMs, (facts.retryAfter ?? 0) * 1000);
 }
 
