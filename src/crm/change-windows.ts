@@ -6,7 +6,7 @@ const mostQueries = 5;
 /** Target fill of a window: the windows after a full one have to be read again. */
 const fullness = 0.8;
 
-/** What one query of a call asks for: the changes of a resource behind a position and, with `before`, from before that moment. */
+/** Changes of a resource behind a position and, with `before`, from before that moment, for one query. */
 export interface ChangeWindow {
   resource: Resource;
   position: ChangePosition;

@@ -29,7 +29,6 @@ import { createColumns } from './usable-columns.ts';
 export interface CrmCheck {
   /** Signs an assertion. Throws `TokenFailure`. */
   sign(): Promise<string>;
-  /** What is known of the certificate of the app after that. */
   readonly certificate: KeyCertificate | undefined;
   /** Trades it for an access token. Throws `TokenFailure`. */
   signIn(assertion: string): Promise<AccessToken>;
@@ -38,11 +37,11 @@ export interface CrmCheck {
    * where none signs in.
    */
   findSignIn(ownAddress: string | undefined): Promise<SignInAddress | undefined>;
-  /** What is to be said about `crm.apiVersion`. Throws an `Error` with what is wrong. */
+  /** Throws an `Error` with what is wrong. */
   checkVersion(token: AccessToken): Promise<string>;
   /** Use of the daily quota of calls, as the answers to `inspect` have it. */
   readonly usage: ApiUsage | undefined;
-  /** Who we are. Throws `CrmFailure`. */
+  /** Throws `CrmFailure`. */
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
   /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
   seenFrom(user: CrmUser, token: AccessToken): Promise<string | undefined>;
@@ -50,7 +49,7 @@ export interface CrmCheck {
   listObjects(token: AccessToken): Promise<ListedObject[]>;
   /** Up to 25 objects, in one call. Throws `CrmFailure`, `Problem`. */
   describe(names: readonly string[], token: AccessToken): Promise<Described>;
-  /** What of the resources does not fit the org. Throws `CrmFailure`, `Problem`. */
+  /** Throws `CrmFailure`, `Problem`. */
   inspect(resources: Resources, token: AccessToken): Promise<Findings>;
   /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
   checkOwners(resources: Resources, token: AccessToken): Promise<string[]>;
@@ -67,9 +66,8 @@ export interface SignInAddress {
 }
 
 interface Findings {
-  /** What the service cannot work with, a line a fault. */
+  /** A line a fault. */
   faults: string[];
-  /** What it can do without. */
   lacks: string[];
   /** Columns that lists are filtered by and the CRM does not index. */
   slow: string[];

@@ -19,7 +19,6 @@ const withoutDataForMs = 5000;
 /** The time that a probe has, token included: callers of the health check wait for it. */
 const probeMs = 3000;
 
-/** The integration user, as the health response names it. */
 export interface CrmUser {
   Id: string;
   Name: string;
@@ -28,13 +27,13 @@ export interface CrmUser {
 interface CrmState {
   connected: boolean;
   user: CrmUser | null;
-  /** What does not work; `sign_in` also while an earlier token still works. */
+  /** `sign_in` also while an earlier token still works. */
   reason?: DisconnectedBy;
-  /** What an operator has to repair before a new access token can be had. */
+  /** Repair that an operator has to make before a new access token can be had. */
   advice?: string;
-  /** What the org says of the last sign-in, which it refused. */
+  /** The refusal of the last sign-in, in the org's words. */
   sign_in?: SignInRefusal;
-  /** What of the org does not fit; absent where all does. */
+  /** Absent where the whole org fits. */
   lacks?: readonly OrgFault[];
   /** Use of the daily quota of calls, as the CRM last reported; undefined before it did and where there is no budget. */
   quota?: Pick<ApiUsage, 'used' | 'limit'> & { budget?: number; budget_used?: number };
@@ -57,13 +56,11 @@ export class CrmHealth {
   readonly #key: string;
   /** Undefined until the first result. */
   #connected: boolean | undefined;
-  /** Why not, while it is not connected. */
   #disconnected: DisconnectedBy | undefined;
   /** Milliseconds since 1970 of the last result, of this replica or another. */
   #checkedAt = 0;
   #user: CrmUser | null = null;
   #userAskedAt = 0;
-  /** The probe that all callers share. */
   #probing: Promise<void> | undefined;
   /** `at` by `monotonicMs()`. */
   #fault: { found: Promise<TokenFault | undefined>; at: number } | undefined;

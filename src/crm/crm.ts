@@ -32,7 +32,7 @@ import { createColumns } from './usable-columns.ts';
 
 export interface CrmOptions extends CrmSettings {
   environment: string;
-  /** What there is in the org; those of the package if left out. */
+  /** The package's resources if left out. */
   resources?: Resources;
   secrets: SecretsManager;
   cache: SharedCache;

@@ -4,7 +4,6 @@ import { failureOf } from './rest/errors.ts';
 import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 
-/** A field as the org describes it to the integration user: what the service needs of it. */
 export interface DescribedField {
   name: string;
   type: string;
@@ -74,7 +73,6 @@ export async function describeObjects(
   return new Map(described);
 }
 
-/** An object as the list of all has it. */
 export interface ListedObject {
   name: string;
   label: string;
@@ -105,7 +103,7 @@ export async function listObjects(
   }));
 }
 
-/** Takes what is needed of a description (SOAP Developer Guide, DescribeSObjectResult). Throws `CrmFailure` for another shape. */
+/** Takes what is needed (SOAP Developer Guide, DescribeSObjectResult). Throws `CrmFailure` for another shape. */
 function readDescription(name: string, body: unknown): DescribedObject {
   const object = recordOf(body);
   if (!Array.isArray(object['fields'])) throw unusable({ effect: 'read' });

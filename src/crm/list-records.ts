@@ -49,7 +49,7 @@ class PageReading {
   #shaped = false;
   #after: Position | undefined;
   #leave: (() => void) | undefined;
-  /** What the current query gave; a retry starts it again. */
+  /** Started again by a retry. */
   #part = newPart();
 
   constructor(options: ListOptions, query: ListQuery, call: Call) {
@@ -168,7 +168,6 @@ class PageReading {
     return this.#leave === undefined ? 'no slot' : undefined;
   }
 
-  /** The next query begins where the last one ended. */
   #goOn(): void {
     const { at, externalId = '' } = this.#part.last ?? {};
     if (at === undefined)

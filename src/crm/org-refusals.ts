@@ -9,13 +9,12 @@ import { aboutOf, misfitFailure, namedBy } from './usable-columns.ts';
 /** The longest wait for a look at the org, in milliseconds: one in 5 s, the next check for it, and the call itself. */
 const longestWaitMs = 7500;
 
-/** A request that the CRM refused. */
 export interface Refused {
   resource: Resource;
   need: Need;
   /** API names of the fields that it wrote. */
   written: readonly string[];
-  /** Those of them whose values the caller can't change. */
+  /** Fields among them whose values the caller can't change. */
   ofService?: readonly string[] | undefined;
   call: Call;
 }

@@ -10,7 +10,7 @@ import type { CrmClient } from './rest/rest-client.ts';
 import { type Checked, checkResource } from './schema-check.ts';
 import type { UsableColumns } from './usable-columns.ts';
 
-/** Something in the org that does not fit, as the health report has it. */
+/** A misfit of the org, as the health report has it. */
 export interface OrgFault {
   object: string;
   /** Null: the object itself. */
@@ -25,16 +25,13 @@ interface OrgSchemaOptions {
   log: Log;
 }
 
-/** What the org's objects are like, and what of them does not fit the declarations. */
 export class OrgSchema {
   faults: readonly OrgFault[] = [];
   /** Counts the changes of types, and of values that callers may write. */
   version = 0;
   /** Columns of numbers, whose digits are kept as the CRM writes them. */
   numberColumns: ReadonlySet<string> = new Set();
-  /** Notified when types have changed. */
   readonly changed = new Listeners<[]>();
-  /** Notified when something that was lacking is there. */
   readonly repaired = new Listeners<[]>();
   /** Looks at the org, or has it looked at, because of a refusal. Set by who watches it. */
   look: LookAtOrg = async () => false;
@@ -51,7 +48,7 @@ export class OrgSchema {
         this.look({ ...refusal, ...(about !== undefined && { about: `${crmObject}: ${about}` }) });
   }
 
-  /** Asks the CRM for the objects of all resources, in one call. Throws `Problem`, `CrmFailure`. */
+  /** Makes one call. Throws `Problem`, `CrmFailure`. */
   describe(call: Call): Promise<Described> {
     const names = this.#all.map(({ crmObject }) => crmObject);
     return describeObjects(this.#options.client, names, call);

@@ -29,7 +29,7 @@ import {
 
 /** How long an owner, or that there is none, is remembered. */
 const rememberedMs = 3_600_000;
-/** The same where the org did not let us look. */
+/** How long the absence of an owner is remembered where the org did not let us look. */
 const unknownMs = 60_000;
 const mostRemembered = 20_000;
 
@@ -47,7 +47,6 @@ interface OwnersOptions {
   metrics: Pick<Metrics, 'crmOwnerFallbacks'>;
 }
 
-/** The owners of new records. */
 export class Owners {
   readonly #options: OwnersOptions;
   /** Ids by what names them, each with the time of `now()` until which it counts; null: there is none. */
@@ -77,7 +76,6 @@ export class Owners {
     forgetOldest(this.#refused, mostRemembered);
   }
 
-  /** It was not the owner for whom a record was refused. */
   forgetRefusal(resource: Resource, ownerId: string): void {
     this.#refused.delete(refusalKey(resource, ownerId));
   }
@@ -113,7 +111,7 @@ export class Owners {
     await looking;
   }
 
-  /** In one call. What the org does not let us read counts as not there. */
+  /** Makes one call. An object that the org does not let us read counts as not there. */
   async #ask(wanted: readonly Wanted[], call: Call): Promise<void> {
     const { client, log } = this.#options;
     const parts = wanted.map((one) => toPart(client.dataPath, queryFor(one)));
@@ -160,7 +158,6 @@ export class OwnerChoice {
     return this.#left[0];
   }
 
-  /** The record was made. */
   accept(): void {
     if (this.ownerId !== this.#owners[0]) this.#known.countFallback();
   }
@@ -210,7 +207,7 @@ function queryFor({ by, name }: Wanted): RowsQuery {
   return by === 'queue' ? queueQuery(name) : userQuery(by, name);
 }
 
-/** The one that the name is of; null where there is none, or several. */
+/** Null where the name is of nobody, or of several. */
 function ownerIn(answer: CrmAnswer, { by, name }: Wanted, dataPath: string): string | null {
   const column = by === 'queue' ? 'DeveloperName' : by;
   const found = readPage(answer, dataPath).rows.filter(

@@ -45,11 +45,10 @@ interface ChangeSourceOptions {
   metrics: Metrics;
   /** See `CallBudget`. */
   dailyCallBudget?: number | undefined;
-  /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => UsableColumns;
 }
 
-/** What a row says of its record; `used`: the resource with the columns that were asked for. */
+/** `used`: the resource with the columns that were asked for. */
 type ReadRow = (
   resource: Resource,
   used: Resource,
@@ -220,7 +219,7 @@ class PageReading {
   #records: ChangedRecord[] = [];
   /** Stamps of records whose long texts have no continuation, by native id. */
   #ended = new Map<string, unknown>();
-  /** Those whose long text goes on in columns that were not asked for; it is null so far. */
+  /** Records whose long text goes on in columns that were not asked for; it is null so far. */
   readonly unfinished = new Set<ChangedRecord>();
   #characters = 0;
 
@@ -273,7 +272,6 @@ class PageReading {
     return request;
   }
 
-  /** Reads a row of the query for continuation columns. */
   #takeNext(resource: Resource, row: CrmRow): boolean {
     const next = nextColumns(usedOf(this.#used, resource).resource);
     const isEnd = next.every((column) => (row[column] ?? '') === '');
@@ -304,7 +302,6 @@ class PageReading {
     return true;
   }
 
-  /** What was read, window by window. */
   windows(answer: CrmAnswer, request: CrmRequest, limit: number): ReadWindow[] {
     // Where not all rows were taken, what is left of a window is not known, nor whether its query failed.
     if (answer.body === undefined) {

@@ -54,7 +54,6 @@ interface SalesforceRecordsOptions {
   ownerVerifiedOnly: boolean;
   log: Log;
   metrics: Metrics;
-  /** What is known of the columns that the org may lack. */
   columnsOf: (resource: Resource) => UsableColumns;
   /** Called after each write, successful or not. */
   onWrite: () => void;
@@ -62,7 +61,7 @@ interface SalesforceRecordsOptions {
   onMissing: OnMissing;
 }
 
-/** Reads a row as the port shows it; undefined for one that the API does not have. */
+/** Undefined for a row that the API does not have. */
 type ReadRecord = (row: CrmRow) => StoredRecord | undefined;
 
 /** A kind of requests for each operation on the records of one resource, and how their rows are read. */
@@ -164,7 +163,6 @@ class SalesforceRecords implements Records {
     }
   }
 
-  /** Makes a record with the first owner that the org takes. */
   async #make(resource: Resource, creation: Creation, call: Call): Promise<RecordRef & Found> {
     const { creates } = this.#kindsOf(resource);
     const owner = await this.#owners.choose(resource, call);
@@ -317,7 +315,6 @@ class SalesforceRecords implements Records {
     });
   }
 
-  /** The failure of a write as callers get it. */
   async #refused(error: unknown, refused: Refused): Promise<unknown> {
     const problem = await asProblemOfOrg(error, refused);
     this.#note(problem, refused.resource, refused.call);
@@ -424,13 +421,12 @@ function asProblem(error: unknown, resource: Resource | undefined): unknown {
   return error instanceof CrmFailure ? crmProblem(error, resource === undefined ? {} : { resource }) : error;
 }
 
-/** The same once the org was looked at, where that may explain it. */
+/** Looks at the org first, where that may explain the failure. */
 async function asProblemOfOrg(error: unknown, refused: Refused): Promise<unknown> {
   const failure = error instanceof CrmFailure ? await explainByOrg(error, refused) : error;
   return asProblem(failure, refused.resource);
 }
 
-/** Kinds of failure that are about the record, or about what the org makes of it. */
 const recordRefusals: readonly FailureKind[] = [
   'rejected',
   'reference',

@@ -5,7 +5,6 @@ import { searchedFields } from '../records/search.ts';
 import { type Described, type DescribedField, type DescribedObject, isRequired } from './describe.ts';
 import { columnOf, isNotThere } from './usable-columns.ts';
 
-/** What the description of an object says of a resource. */
 export interface Checked {
   misfits: Misfit[];
   /** Columns in lower case that the service can do without, and that are not there or can't be written. */
@@ -23,7 +22,7 @@ export interface Checked {
 /** The types that a text field may have in the org. */
 const texts = ['string', 'textarea', 'picklist', 'combobox', 'email', 'phone', 'url', 'encryptedstring'];
 const numbers = ['double', 'currency', 'percent'];
-/** What members' fields are read from may be anything that is text, and is not written. An id of the CRM stands in no answer. */
+/** Types that a field may have. Members are read from any text; an id of the CRM stands in no answer. */
 const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
   uuid: texts,
   text: [...texts, 'multipicklist'],
@@ -181,7 +180,7 @@ function checkContinuations(
   if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
 }
 
-/** What is wrong with a field that is there: the first of these. */
+/** The first fault of a field that is there. */
 function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
   const { resource, name, field } = one;
   const ofName = nameFault(field, found);

@@ -5,7 +5,6 @@ import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { readOrMakeSecret, type Simulated, type Simulator } from '../platform/simulators/simulator.ts';
 
-/** A simulated Salesforce org. */
 export interface SimulatedOrg extends Simulated {
   /** External ID of a member to try things with. */
   memberId: string;
@@ -23,7 +22,7 @@ export const orgSimulator = {
   },
 } satisfies Simulator;
 
-/** The same without its records, which a running service may have in use. */
+/** Starts the org without its records, which a running service may have in use. */
 export function startEmptyOrg(settings: Settings, secrets: SecretsManager, opened: AsyncDisposableStack) {
   return startOrg(settings, secrets, opened, {});
 }

@@ -22,7 +22,7 @@ import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts'
 
 /** How long columns are left out before they are tried again. */
 const lackingForMs = 60_000;
-/** The same of columns that an org may well lack for good. */
+/** Milliseconds for columns that an org may well lack for good. */
 const spareForMs = 3_600_000;
 
 /** Columns that were added together: an org has all of them or counts as one that lacks them. */
@@ -32,7 +32,7 @@ interface Part {
   columns: readonly string[];
 }
 
-/** What of a field an org may lack: its column, or those in which its text goes on. */
+/** The column of a field that an org may lack, or those in which its text goes on. */
 function partOf({ crm, optional, isSpare, isAbsent }: Field): Part | undefined {
   if (optional !== undefined && !isAbsent) return { name: optional, isSpare, columns: [crm.path] };
   return crm.continuations && { name: 'continuations', columns: crm.continuations };
@@ -54,12 +54,10 @@ function firstColumnOf({ crm: { path }, columns, ...field }: Field): Field {
   return { ...field, crm: { path }, ...(columns && { columns: { ...columns, count: 1 } }) };
 }
 
-/** The resource with the first column of each long text only. */
 export function withFirstColumns(resource: Resource): Resource {
   return without(resource, (part) => part === 'continuations');
 }
 
-/** The resource with its External ID only. */
 export function withKeyOnly(resource: Resource): Resource {
   const { id } = resource.fields;
   return { ...resource, fields: id === undefined ? {} : { id } };
@@ -67,7 +65,6 @@ export function withKeyOnly(resource: Resource): Resource {
 
 /** A resource's columns as one request may name them. */
 export interface UsedColumns {
-  /** The resource without what is left out. */
   resource: Resource;
   /** API names of the fields whose values are not written: the org need not have them. */
   leftOut: ReadonlySet<string>;
@@ -81,7 +78,6 @@ interface UsableColumnsOptions {
   now: () => number;
 }
 
-/** Which columns of one object requests may name. */
 export class UsableColumns {
   readonly #options: UsableColumnsOptions;
   /** By the name of columns that belong together: when to try them again. */
@@ -98,7 +94,6 @@ export class UsableColumns {
     this.#whole = { resource: used, leftOut: droppedOf(resource, used), tried: [] };
   }
 
-  /** With all its columns. */
   get resource(): Resource {
     return this.#options.resource;
   }
@@ -109,7 +104,7 @@ export class UsableColumns {
     if (fit.broken) throw misfitFailure(fit.refusal(fit.broken));
   }
 
-  /** What a request may name now that names columns of these fields, by API name, or of all. */
+  /** Columns that a request may name now; `names`: its fields, by API name, or all. */
   use(names: 'all' | readonly string[]): UsedColumns {
     const { resource } = this.#options;
     if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
@@ -128,7 +123,6 @@ export class UsableColumns {
     return { resource: used, leftOut: droppedOf(resource, used), tried };
   }
 
-  /** A request with these columns has succeeded. */
   confirm({ tried }: UsedColumns): void {
     for (const part of tried) this.#lacking.delete(part);
   }
@@ -150,7 +144,7 @@ export class UsableColumns {
     return isLearned;
   }
 
-  /** Takes what a description of the object says: these of its optional columns are not there. */
+  /** Optional columns of the object that its description does not have. */
   learn(missing: ReadonlySet<string>): void {
     for (const part of this.#parts()) {
       if (part.columns.some((column) => missing.has(column.toLowerCase()))) this.#note(part.name);
@@ -173,7 +167,6 @@ export class UsableColumns {
   }
 }
 
-/** The values without those of these fields. */
 export function withoutFields(values: FieldValues, leftOut: ReadonlySet<string>): FieldValues {
   if (leftOut.size === 0) return values;
   return Object.fromEntries(Object.entries(values).filter(([name]) => !leftOut.has(name)));
@@ -185,10 +178,9 @@ export interface NamedColumns {
   names?: 'all' | readonly string[];
 }
 
-/** What a request may name of each resource. */
 export type UsedOfAll = ReadonlyMap<string, UsedColumns>;
 
-/** What it may name of this one, which it must have said that it names. */
+/** Throws where the request has not said that it names this resource. */
 export function usedOf(uses: UsedOfAll, resource: Resource): UsedColumns {
   return uses.get(resourceKey(resource)) ?? { resource, leftOut: new Set(), tried: [] };
 }
@@ -216,18 +208,15 @@ export async function sendUsable<T>(
   }
 }
 
-/** A request that needs what does not fit the org. */
 export function misfitFailure(problem: Problem, facts: FailureFacts = {}): CrmFailure {
   return new CrmFailure('setup', problem.message, { ...facts, problem });
 }
 
-/** What a column is that the org does not show to the integration user. */
 export const isNotThere = {
   problem: 'is not there, or the user may not see it',
   needs: ['read', 'write', 'filter'],
 } as const;
 
-/** Fields that a write leaves out by itself. */
 function droppedOf(resource: Resource, used: Resource): ReadonlySet<string> {
   const dropped = Object.entries(resource.fields).filter(
     ([name, { optional, isAbsent }]) =>
@@ -273,7 +262,7 @@ export function lacksOwner({ crmObject }: Resource): CrmFailure {
   return new CrmFailure('setup', advice, { advice });
 }
 
-/** What refusals are about, the same for all that one look at the org may explain: their codes and the columns of the resource. */
+/** Key of refusals that one look at the org may explain: their codes and the columns of the resource. */
 export function aboutOf(errors: readonly CrmError[], { fields, constants = {} }: Resource): string {
   const own = Object.values(fields).flatMap(({ crm }) => [columnOf(crm), ...(crm.continuations ?? [])]);
   const known = new Set([...own, ...Object.keys(constants)].map((column) => column.toLowerCase()));
@@ -305,7 +294,6 @@ function failureIn(error: unknown): CrmFailure | undefined {
 
 const noError: CrmError = { code: '', message: '', fields: [] };
 
-/** What is known of the columns of all resources. */
 export function createColumns() {
   const all = new Map<string, UsableColumns>();
   return (resource: Resource): UsableColumns => {

@@ -125,7 +125,7 @@ async function refusedOf(
   return new WritesRefused(refusals.flat());
 }
 
-/** Sends new records of several resources, again with others where the org refuses their owners: the last first. */
+/** The last resource whose owner the org refuses gets another first. */
 async function sendWithOwners(
   options: TogetherOptions,
   writes: readonly RecordWrite[],
@@ -150,7 +150,6 @@ async function sendWithOwners(
   }
 }
 
-/** Sends what names columns of several resources, again without those that the org lacks. */
 function withColumns<T>(
   { columnsOf }: TogetherOptions,
   named: readonly { resource: Resource; names: 'all' | readonly string[] }[],
@@ -172,7 +171,6 @@ interface Sending {
   readBack: boolean;
 }
 
-/** A write as it stands in the call. */
 interface Placed {
   write: RecordWrite;
   index: number;

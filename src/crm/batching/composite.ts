@@ -67,7 +67,6 @@ export function requireSuccess(answer: CrmAnswer, request: CrmRequest): CrmAnswe
   throw failureOf(answer, request);
 }
 
-/** An answer that has not the documented shape. */
 export function unusable({ effect }: Pick<CrmRequest, 'effect'>): CrmFailure {
   return new CrmFailure('broken', 'an answer has not the expected shape', {
     status: 200,

@@ -16,7 +16,7 @@ export interface Creation {
   /** In lower case. */
   externalId: string;
   values: FieldValues;
-  /** Of the user or queue that is to own it; undefined: we do. */
+  /** Id of the user or queue that is to own it; undefined: the integration user. */
   ownerId?: string | undefined;
   /** The record is wanted, with what the CRM has put into it. */
   readBack: boolean;
@@ -24,7 +24,7 @@ export interface Creation {
   validUntil?: number | undefined;
   /** See `CreateOptions`. */
   madeSince?: number | undefined;
-  /** What its maker may see: one that may see only its own needs to be written into it. */
+  /** Visibility for its maker: one that may see only its own needs to be written into it. */
   visible: Visible;
 }
 

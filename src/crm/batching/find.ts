@@ -24,7 +24,7 @@ interface FindOptions extends RecordOperationOptions {
  */
 const longestPath = 12_000;
 
-/** A look-up by External ID in lower case, and for whom. */
+/** External ID in lower case. */
 export interface Lookup {
   key: string;
   visible: Visible;
@@ -138,7 +138,7 @@ export async function queryRows(
   return rows;
 }
 
-/** The same request as the only part of a Composite call. */
+/** Wraps the request as the only part of a Composite call. */
 function inBody(dataPath: string, request: CrmRequest): CrmRequest {
   return {
     ...request,
@@ -150,7 +150,6 @@ function inBody(dataPath: string, request: CrmRequest): CrmRequest {
   };
 }
 
-/** A query as a part of a Composite call. */
 export function toPart(dataPath: string, query: RowsQuery): Part & { method: 'GET'; query: RowsQuery } {
   return { method: 'GET', path: queryPath(dataPath, toSoql(query), query.withDeleted), query };
 }

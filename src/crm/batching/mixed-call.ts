@@ -19,7 +19,6 @@ import { toPart } from './find.ts';
 /** Parts of a Composite call (REST Developer Guide, Composite). */
 const mostParts = 25;
 
-/** The request of one batch. */
 interface Member {
   request: CrmRequest;
   call: BatchCall;
@@ -199,7 +198,6 @@ class MixedParts {
   }
 }
 
-/** What a request is as parts of a Composite call. */
 function partsOf(request: CrmRequest, writeHeaders: Readonly<Record<string, string>>): readonly Part[] {
   const { parts, method, path, body, query, effect, operation } = request;
   if (parts !== undefined) return parts;

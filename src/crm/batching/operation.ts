@@ -1,7 +1,6 @@
 import type { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall, Permit } from '../rest/request.ts';
 
-/** What became of one item of a batch. */
 export type ItemOutcome<Result> =
   | { result: Result }
   | {
@@ -12,7 +11,6 @@ export type ItemOutcome<Result> =
       isAmbiguous?: boolean;
     };
 
-/** What the CRM shows of an item after a call of unknown outcome. */
 export type Reconciled<Result> = ItemOutcome<Result> | 'not done' | 'unknown';
 
 /** One operation on the records of one resource, on as many at once as the CRM takes. */
@@ -34,6 +32,6 @@ export interface Operation<Item, Result> {
    * `CrmFailure` where it can't be seen.
    */
   reconcile?(items: readonly Item[], call: BatchCall): Promise<Reconciled<Result>[]>;
-  /** For a repeat after an unknown outcome that finds the record gone: what became of the item. */
+  /** Outcome of a repeat after an unknown outcome that finds the record gone. */
   readonly whenGone?: ItemOutcome<Result>;
 }

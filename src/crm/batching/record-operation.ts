@@ -20,7 +20,6 @@ import type { ItemOutcome, Operation } from './operation.ts';
 
 export interface RecordOperationOptions {
   client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>;
-  /** What of the resource calls may name. */
   columns: UsableColumns;
   /** Rows with the columns of `used` as the port shows them; undefined for one that the API does not have. */
   toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
@@ -54,7 +53,6 @@ export abstract class RecordOperation<Item, Result> implements Operation<Item, R
     return 'all';
   }
 
-  /** Why an item is not sent at all. */
   protected refusalOf(_item: Item, _resource: Resource): CrmFailure | undefined {
     return undefined;
   }

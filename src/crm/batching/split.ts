@@ -23,7 +23,6 @@ const roundsBetweenUntested = 3;
 /** Calls that a batch may need beyond one for each of its records; as they are used up, records are sent one by one. */
 const furtherCalls = 50;
 
-/** The outcome of one item of a call. */
 export interface Verdict<Result> {
   outcome: ItemOutcome<Result>;
   /** The outcome is not final. `alone`: the item must be sent by itself; `parts`: another item may have caused it. */
@@ -42,7 +41,6 @@ interface SplitOptions<Item, Result> {
 interface Entry<Item> {
   item: Item;
   index: number;
-  /** Why it was sent again. */
   failure?: CrmFailure;
 }
 
@@ -52,7 +50,6 @@ interface Group<Item> {
   isRefused: boolean;
 }
 
-/** A part of a group to send, and the others of the group. */
 type Part<Item> = Group<Item> & { others: Entry<Item>[] };
 
 /**
@@ -75,7 +72,6 @@ class Splitting<Item, Result> {
   #callsLeft = 0;
   #settled = 0;
   #failed = 0;
-  /** Items that failed alone. */
   #faulty = 0;
   /** The most items that succeeded together. */
   #passed = 0;

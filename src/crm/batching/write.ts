@@ -16,13 +16,12 @@ import { readCollection, readComposite, requireSuccess, toComposite } from './co
 import { readPage, toPart } from './find.ts';
 import type { ItemOutcome } from './operation.ts';
 
-/** A batch of writes of one kind. */
 export interface Write {
-  /** What each item would be as a call of its own; at least one. */
+  /** Each item as a call of its own; at least one. */
   singles: readonly CrmRequest[];
   /** The CRM's own ids of the records, where they are there already. */
   nativeIds?: readonly string[];
-  /** The query that reads back what the items leave behind; undefined where no caller asks for it. */
+  /** Reads back the written records; undefined where no caller asks for it. */
   readBack?: RowsQuery | undefined;
   /** Milliseconds since 1970: from then on it is not sent any more. */
   notAfter?: number | undefined;
@@ -31,7 +30,7 @@ export interface Write {
 export interface Written {
   /** Each item's own part of the answer; undefined where it has none. */
   outcomes: ItemOutcome<Readonly<Record<string, unknown>> | undefined>[];
-  /** What the query read back; none where it failed though the write did not. */
+  /** Rows that were read back; none where that failed though the write did not. */
   rows: readonly CrmRow[];
 }
 

@@ -1,7 +1,6 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
-/** Something that becomes available at a steady rate, up to a limit. */
 export class Allowance {
-  /** How much becomes available each millisecond. */
+  /** Per millisecond. */
   readonly rate: number;
   readonly #most: number;
   #available: number;

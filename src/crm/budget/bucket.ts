@@ -13,7 +13,7 @@ const quartersOfDay = 96;
 export const syncEveryMs = 20_000;
 /** A replica that has not done so for this long no longer counts. */
 const goneAfterMs = 60_000;
-/** The same for a write that a replica has registered as waiting. */
+/** Milliseconds after which a write that a replica has registered as waiting no longer counts. */
 const writeGoneAfterMs = 5000;
 /** A call that has been available for so long may go to any write: the replica with the oldest one may be gone. */
 const unclaimedMs = 100;
@@ -43,12 +43,11 @@ export interface Bucket {
   /** Calls in it at the time `at`; times are milliseconds by the store's clock. */
   level: number;
   at: number;
-  /** What the last call was taken for. */
   last: 'write' | 'read';
   /** Calls by the number of their quarter of an hour. */
   counts: Readonly<Record<string, number>>;
   replicas: Readonly<Record<string, Registration>>;
-  /** What the CRM last told any replica of the org's daily quota; none where it has not. */
+  /** The org's daily quota as the CRM last told any replica; none where it has not. */
   org?: OrgUse;
 }
 
@@ -65,12 +64,9 @@ interface Registration {
   writeSince?: number;
 }
 
-/** What one replica needs, and what it has done since it last synchronized. */
 export interface SyncRequest {
   replica: string;
-  /** Calls that it has taken and does not need. */
   returned: number;
-  /** Calls that it has made without taking them. */
   unleased: number;
   /** Requests that wait for a call: writes, reads, and polls within their share. */
   writes: number;
@@ -82,9 +78,8 @@ export interface SyncRequest {
   most: number;
   /** How long its oldest write has waited, in milliseconds. */
   writeWaitedMs?: number | undefined;
-  /** What the CRM last told this replica of the org's quota, so many milliseconds ago. */
+  /** The org's quota as the CRM last told this replica, so many milliseconds ago. */
   org?: { used: number; limit: number; ageMs: number } | undefined;
-  /** It stops. */
   leaves?: boolean;
 }
 

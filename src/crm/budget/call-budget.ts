@@ -25,7 +25,7 @@ import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 
 /** A lease that was not used for so long is returned. */
 const idleMs = 1000;
-/** What health shows is no older. */
+/** Milliseconds: the age of what health shows is no greater. */
 const freshMs = 1000;
 /** Pause of a replica that got no call, as another one's write comes first, or that has just got the last call. */
 const yieldMs = 50;
@@ -38,16 +38,14 @@ interface CallBudgetOptions {
   dailyCalls: number;
   limits: BudgetLimits;
   store: BudgetStore;
-  /** The requests of this replica that wait for its calls. */
   queue: CallQueue;
-  /** What the CRM last told this replica of the org's quota; `at` by `monotonicMs()`. */
+  /** The org's quota as the CRM last told this replica; `at` by `monotonicMs()`. */
   orgUse?: () => { used: number; limit: number; at: number } | undefined;
   log: Log;
   metrics: Metrics;
 }
 
 export class CallBudget {
-  /** The requests of this replica that wait for its calls. */
   readonly queue: CallQueue;
   readonly #options: CallBudgetOptions;
   readonly #limits: BudgetLimits;
@@ -55,7 +53,6 @@ export class CallBudget {
   readonly #bucket: SharedBucket;
   #lease = 0;
   #leaseChangedAt = 0;
-  /** Calls that were made without the bucket. */
   #unleased = 0;
   /** Calls that may be made while the bucket can't be reached; undefined while it can. */
   #ownShare: Allowance | undefined;
@@ -122,7 +119,6 @@ export class CallBudget {
     return this.#bucket.exhaustedInMs;
   }
 
-  /** Counts a call that is made even if the budget is exhausted. */
   charge(): void {
     if (this.#lease > 0) this.#lease -= 1;
     else this.#unleased += 1;

@@ -12,7 +12,7 @@ export type Requests = Iterable<readonly [consumer: string, requests: number]>;
 /** The part of the calls that is a consumer's own, from 0 to 1. */
 export type ShareOf = (consumer: string) => number;
 
-/** What a call is for. `poll`: the reader of changes, which may fall behind but must not stop. */
+/** `poll`: the reader of changes, which may fall behind but must not stop. */
 export type CallKind = 'write' | 'read' | 'poll';
 
 /** The part of the rate that polls have whatever else waits, and how many calls of it may come together. */
@@ -74,7 +74,6 @@ export class CallQueue {
     read: new FairQueue<Entry>(),
     poll: new FairQueue<Entry>(),
   };
-  /** The share of polls. */
   readonly #polls: Allowance;
   /** A write that has waited for so long must not wait for another call. */
   readonly #urgentMs: number;
@@ -84,7 +83,6 @@ export class CallQueue {
   #readsFirst = 0;
   /** Calls since one went to the next tenant in rotation. */
   #sinceRotation = 0;
-  /** Divides calls between consumers. */
   readonly shares: CallShares;
 
   constructor({ rate, maxWaitMs }: Pick<BudgetLimits, 'rate' | 'maxWaitMs'>, shareOf: ShareOf) {
@@ -247,12 +245,10 @@ export class CallShares {
     this.#askingMs = askingMs;
   }
 
-  /** A request came, whether or not it may wait. */
   asks(consumer: string): void {
     this.#accountOf(consumer).askedAt = monotonicMs();
   }
 
-  /** A call was made for these while calls were short. */
   charge(requests: Requests): void {
     for (const [consumer, part] of this.parts()) this.#add(consumer, part);
     const all = [...requests];
@@ -260,7 +256,6 @@ export class CallShares {
     for (const [consumer, count] of all) this.#add(consumer, -count / total);
   }
 
-  /** Of a call for these. */
   creditOf(requests: Requests): number {
     let [credit, total] = [0, 0];
     for (const [consumer, count] of requests) {
@@ -270,7 +265,7 @@ export class CallShares {
     return total === 0 ? 0 : credit / total;
   }
 
-  /** The part of each who asks; together 1. */
+  /** Together 1. */
   parts(): Map<string, number> {
     const now = monotonicMs();
     const own = new Map<string, number>();

@@ -26,7 +26,6 @@ const dayMs = 86_400_000;
 /** The change may have been stored, although the store did not confirm it. */
 export class OutcomeUnknown extends Error {}
 
-/** The bucket in its store, and what this replica last saw of it. */
 export class SharedBucket {
   readonly #store: BudgetStore;
   readonly #limits: BudgetLimits;

@@ -7,7 +7,6 @@ import { isDate, isNumber } from '../../records/org-types.ts';
 import type { FieldValues, Links } from '../../records/records.ts';
 import type { CrmColumn, Field, FieldKind, Resource } from '../../records/resource.ts';
 
-/** A row as the CRM gives it. */
 export type CrmRow = Readonly<Record<string, unknown>>;
 
 /** The CRM's timestamps: `2012-07-12T17:49:01.000+0000`, always UTC in answers. */
@@ -94,7 +93,7 @@ export function createRowReader(resource: Resource, metrics: Metrics): (row: Crm
 }
 
 /**
- * What the org did not show is not known: takes the fields that `used` does not have out of the values, except those that an
+ * Hidden fields are not known, rather than empty: takes the fields that `used` does not have out of the values, except those that an
  * org need not have.
  */
 export function withoutHidden({ fields }: Resource, used: Resource) {
@@ -108,7 +107,7 @@ export function withoutHidden({ fields }: Resource, used: Resource) {
   };
 }
 
-/** What content of these kinds is like no description says. */
+/** Kinds whose content no description tells. */
 const ownKinds: readonly FieldKind[] = ['json', 'uuid', 'unknown'];
 
 /** The text that such columns have together; undefined if a value is not text. */

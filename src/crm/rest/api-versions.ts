@@ -11,7 +11,7 @@ const ends: readonly { upTo: number; end: string }[] = [
   { upTo: 40, end: 'not supported from summer 2027 on, retired in summer 2028' },
 ];
 
-/** What is known of the end of a version such as `38.0`; undefined while none is announced. */
+/** End of a version such as `38.0`; undefined while none is announced. */
 export function endOf(version: string): string | undefined {
   return ends.find(({ upTo }) => Number(version) <= upTo)?.end;
 }
@@ -39,7 +39,7 @@ export async function fetchVersions(
 const maxBytes = 256 * 1024;
 const mostMs = 3000;
 
-/** What an org says of its versions is believed for so long, in milliseconds; longer where a record may be what is not there. */
+/** Milliseconds that an org's list of versions is believed; longer where a missing record may explain the refusal. */
 const [believedMs, believedOfRecordsMs] = [2000, 30_000];
 
 /**

@@ -59,7 +59,7 @@ export class Breaker {
     this.#close();
   }
 
-  /** Of a call for work that failed before (`alone`), only that the CRM answered is noted. */
+  /** Notes a failure; for work that failed before (`alone`), only that the CRM answered. */
   noteFailure(
     error: unknown,
     { isProbe, background }: { isProbe: boolean; background: Call['background'] },
@@ -69,7 +69,6 @@ export class Breaker {
     } else if (error instanceof CrmFailure && error.facts.status !== undefined) this.#close();
   }
 
-  /** Ends a call, whatever came of it. */
   end(isProbe: boolean): void {
     if (isProbe) this.#isProbing = false;
   }

@@ -3,14 +3,12 @@ import { scrub } from '../mapping/names.ts';
 import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
-/** An error, and where it was met. */
 interface Met {
   error: CrmError;
   status: number;
   request: Pick<CrmRequest, 'body' | 'resource'>;
 }
 
-/** What error codes of Salesforce mean here. */
 interface ErrorRow {
   /** The last one may end in `*`, for any ending. */
   codes: readonly string[];
@@ -21,9 +19,8 @@ interface ErrorRow {
   mayBeOthers?: true;
   /** The description of the object may explain it: an administrator has changed what it is about. */
   ofOrg?: true;
-  /** What is wrong with the field or the record, in words for callers; where the kind is rejected. */
+  /** The fault of the field or the record, in words for callers; only where the kind is rejected. */
   says?: string | ((error: CrmError, resource: Resource | undefined) => string);
-  /** What to do in the org or here. */
   advice: string;
 }
 
@@ -311,7 +308,6 @@ export function thrownBy(message: string): string | undefined {
   return trigger ?? /[“„«「]([\p{L}\p{N}_ .-]{1,80})[”“»」]/u.exec(start)?.[1];
 }
 
-/** The values that a field takes, by the name of its column. */
 function valuesOf({ fields }: Resource, column: string): readonly string[] | undefined {
   const field = Object.values(fields).find(({ crm }) => crm.path.toLowerCase() === column.toLowerCase());
   return field && allowedValues(field);

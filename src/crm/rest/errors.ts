@@ -21,7 +21,7 @@ const byStatus: Record<number, FailureKind> = {
 /** Errors of one record that are kept. */
 const mostErrors = 20;
 
-/** The failure of an answer without success. The first error that is the record's own decides its kind. */
+/** The first error that is the record's own decides the kind. */
 export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   const errors = errorsOf(answer.body);
   const error = errors.find((each) => !mayBeOthers(each, answer.status, request)) ?? errors[0];

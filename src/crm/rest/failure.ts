@@ -1,6 +1,5 @@
 import type { Problem } from '../../platform/base/problem.ts';
 
-/** What an error of the CRM means for the service. */
 export type FailureKind =
   /** The token is not, or no longer, valid. */
   | 'session'
@@ -37,7 +36,7 @@ export type FailureKind =
   | 'queue_full'
   /** The budget of calls is exhausted for now; nothing was sent. */
   | 'budget_exhausted'
-  /** What was to be made is not wanted any more at this time; nothing was sent. */
+  /** The end of the item's validity has passed; nothing was sent. */
   | 'ended'
   /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
@@ -63,7 +62,7 @@ export interface FailureFacts {
   error?: CrmError | undefined;
   /** All errors of the body, the first 20. */
   errors?: readonly CrmError[];
-  /** Those of them that the description of the object may explain. */
+  /** Errors that the description of the object may explain. */
   ofOrg?: readonly CrmError[];
   /** In a call with several records, another one may have caused it. */
   mayBeOthers?: boolean;
@@ -71,11 +70,10 @@ export interface FailureFacts {
   retryAfter?: number | undefined;
   /** The request was a write and may have taken effect. */
   outcomeUnknown?: boolean;
-  /** What callers get, where that is known already. */
   problem?: Problem;
   /** The org does not offer the version of the API. */
   isOfVersion?: boolean;
-  /** What the operator has to do, in words that callers may read. */
+  /** Action for the operator, in words that callers may read. */
   advice?: string;
 }
 
@@ -118,7 +116,7 @@ export function isCertainlyUnsent(error: unknown): error is CrmFailure {
   return error instanceof CrmFailure && isUnsent(error) && !error.outcomeUnknown;
 }
 
-/** Whether the call was sent. Only calls that the CRM received are metered. */
+/** Only calls that the CRM received are metered. */
 export function wasSent(failure: CrmFailure): boolean {
   return !isUnsent(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
 }
@@ -137,7 +135,6 @@ export function isConnected({ kind, facts }: CrmFailure): boolean {
   return !['session', 'unreachable', 'lost', 'timeout', 'failed', 'no_token'].includes(kind);
 }
 
-/** What does not work between the service and the CRM. */
 export type DisconnectedBy = 'sign_in' | 'data' | 'version' | 'network';
 
 /** Why the CRM counts as not connected after a failure; undefined where it is. */

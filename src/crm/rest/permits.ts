@@ -29,7 +29,6 @@ const largePages = { inAll: 16, ofOne: 4 };
 /** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
 const promptMs = 1000;
 
-/** What a call needs of the provider of tokens. */
 export type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
 
 /** A call of the budget that may be made now. */
@@ -42,11 +41,9 @@ export interface PaidCall {
   chargeTo(requests: Requests): void;
 }
 
-/** The wait for a call of the budget. */
 export interface CallWait {
   /** Undefined where it was given up. Throws `CrmFailure` (budget_exhausted) where the maximum wait ended first. */
   readonly paid: Promise<PaidCall | undefined>;
-  /** From now on it waits for a write. */
   becomeWrite(): void;
   giveUp(): void;
 }
@@ -128,7 +125,7 @@ export class Permits {
     this.#options.metrics.crmQueueDepth.level = this.#waiting;
   }
 
-  /** What the call of a new request needs, once it is admitted. To be used or released. Throws `CrmFailure`, `Problem`. */
+  /** A permit for the call of a new request, once it is admitted. It must be used or released. Throws `CrmFailure`, `Problem`. */
   async permitFor(effect: CrmRequest['effect'], call: Call): Promise<Permit> {
     const leaveQueue = this.enter(effect, call, singleCallWeight);
     try {
@@ -138,7 +135,7 @@ export class Permits {
     }
   }
 
-  /** The same for a further call of a request that has begun: it may wait as long as there is time for it. */
+  /** A permit for a further call of a request that has begun: it may wait as long as there is time for it. */
   async furtherPermit(call: Call): Promise<Permit> {
     return this.#permit(call, await this.#pay(call, remainingMs(call) - this.#options.shortestCallMs));
   }
@@ -148,7 +145,7 @@ export class Permits {
     return this.#largePages.tryTake(consumerId);
   }
 
-  /** The same once one is free, while there is time for a call after that. Throws `Problem` (crm_unavailable). */
+  /** Waits for a slot for a large page, while there is time for a call after that. Throws `Problem` (crm_unavailable). */
   largePage(call: Call): Promise<() => void> {
     const mostMs = remainingMs(call) - this.#options.shortestCallMs;
     return this.#largePages.take(call.consumerId ?? '', mostMs, tooManyLargePages);
@@ -241,7 +238,7 @@ export class Permits {
     return paid;
   }
 
-  /** The same for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
+  /** Pays for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
   #payForNew(call: Call): Promise<PaidCall | undefined> {
     const mostMs = remainingMs(call) - this.#options.shortestCallMs;
     if (call.background !== undefined) return this.#pay(call, mostMs);
@@ -249,7 +246,7 @@ export class Permits {
     return this.#pay(call, Math.min(this.maxWaitMs ?? 0, mostMs));
   }
 
-  /** The permit of a new call. Its failure may show that the CRM is not connected. */
+  /** Notes a failure that may show that the CRM is not connected. */
   async acquire(call: Call, paid: PaidCall | undefined): Promise<Permit> {
     try {
       return await this.#permit(call, paid);
@@ -305,7 +302,6 @@ function newPaidCall(budget: CallBudget, mustWait: boolean): PaidCall {
   };
 }
 
-/** What a call of the budget is for. */
 function purposeOf({ background, isWrite }: Call): CallKind {
   if (background === 'poll') return 'poll';
   return isWrite ? 'write' : 'read';

@@ -55,7 +55,6 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
   broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
 };
 
-/** The code that callers get for a kind of failure. */
 export function problemCodeOf(kind: FailureKind): ProblemCode {
   if (kind === 'rejected' || kind === 'duplicate') return 'crm_rejected';
   return kind === 'reference' ? 'member_not_found' : problems[kind].code;
@@ -78,7 +77,7 @@ export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resou
   return new Problem(code, known || detail, { ...common, ...secondsToWait(facts, retryAfter) });
 }
 
-/** What the org lacks or refuses to the service, by the API's name of the field; undefined where no field is named. */
+/** The field, by the API's name, that the org lacks or refuses to the service; undefined where no field is named. */
 function faultOfOrg(
   { kind, facts: { error } }: CrmFailure,
   resource: Resource | undefined,
@@ -115,7 +114,6 @@ function secondsToWait(facts: FailureFacts, usual: number | undefined): Pick<Pro
 /** Characters of `detail` that list the errors. */
 const longestDetail = 1000;
 
-/** Every error that the CRM gave for the record. */
 function rejected(
   { errors = [] }: FailureFacts,
   resource: Resource | undefined,
@@ -142,7 +140,6 @@ interface LoggedError {
   code: string;
   fields: string[];
   rule?: string;
-  /** The trigger or flow that failed. */
   thrown_by?: string;
 }
 

@@ -13,7 +13,7 @@ const pauses = { first: 1000, most: probeMs };
 export interface ApiUsage {
   used: number;
   limit: number;
-  /** Of these, calls of our app, where the CRM names them. */
+  /** Calls of our app among them; undefined where the CRM does not name them. */
   usedByApp?: number;
   /** When the CRM said so, by `monotonicMs()`. */
   at: number;
@@ -28,7 +28,6 @@ export class CallQuota {
   #probeAt = 0;
   /** By `monotonicMs()`; undefined while the quota is not used up. */
   #heldUntil: number | undefined;
-  /** In a row. */
   #refusals = 0;
 
   constructor({ reserve, metrics }: { reserve: number; metrics: Metrics }) {
@@ -41,7 +40,7 @@ export class CallQuota {
     return this.#usage;
   }
 
-  /** Takes note of the `Sforce-Limit-Info` of an answer. */
+  /** Reads the `Sforce-Limit-Info` of an answer. */
   note(answer: CrmAnswer): void {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
     if (found === undefined) return;
@@ -51,12 +50,11 @@ export class CallQuota {
     this.#metrics.crmApiLimit.set(found.limit);
   }
 
-  /** The CRM has answered a call. */
   noteAnswer(): void {
     this.#release();
   }
 
-  /** A call has failed, perhaps since the CRM refused it for the quota. */
+  /** Notes a failure, which may be a refusal for the quota. */
   noteFailure(error: unknown): void {
     if (error instanceof CrmFailure && error.kind === 'quota') {
       this.#refusals += 1;

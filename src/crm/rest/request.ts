@@ -7,26 +7,24 @@ import type { TakeRow } from './row-stream.ts';
 /** Records that the CRM takes in one Collections call, and rows that fit on one page. */
 export const largestBatch = 200;
 
-/** A part of a Composite call. */
 export interface Part {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
   body?: object;
-  /** Those that it does not take over from the call (REST Developer Guide, Composite: all but three). */
+  /** Headers that the part does not take over from the call (REST Developer Guide, Composite: all but three). */
   httpHeaders?: Readonly<Record<string, string>>;
   /** Where the path is a query that may be put together with others. */
   query?: RowsQuery;
 }
 
-/** One call to the CRM's data API. */
 export interface CrmRequest {
   /** Name for metrics; one of few. */
   operation:
     | ('query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe')
-    /** Of several kinds. */
+    /** A call with several kinds of requests. */
     | 'mixed';
   /**
-   * What a lost answer means. `read`: nothing, ask again. `create`, `change`: the outcome is unknown, and the record may
+   * Meaning of a lost answer. `read`: nothing, ask again. `create`, `change`: the outcome is unknown, and the record may
    * have been deleted or changed since; it is looked at before anything is sent again.
    */
   effect: 'read' | 'create' | 'change';
@@ -34,11 +32,10 @@ export interface CrmRequest {
   /** Path and query on the instance. */
   path: string;
   body?: object;
-  /** What a Composite call consists of. */
   parts?: readonly Part[];
   /** Where the path is a query that may be put together with others. */
   query?: RowsQuery;
-  /** What the request is about: errors name its fields as the API does. */
+  /** Errors name fields as the API of this resource does. */
   resource?: Resource;
   /** Milliseconds since 1970: from then on it is not sent any more. */
   notAfter?: number | undefined;
@@ -78,7 +75,7 @@ export function isSuccess({ status }: Pick<CrmAnswer, 'status'>): boolean {
   return status >= 200 && status < 300;
 }
 
-/** What one exchange with the CRM needs: a call of the budget where there is one, a token and a slot. */
+/** The right to one exchange with the CRM: a call of the budget where there is one, a token and a slot. */
 export interface Permit {
   token: AccessToken;
   /** Gives the slot back, and the call of the budget unless it was sent; a second time does nothing. */
@@ -87,20 +84,17 @@ export interface Permit {
   shared?: SharedCall | undefined;
 }
 
-/** What calls are made with. */
 export interface Exchanges {
   dataPath: string;
   writeHeaders: Readonly<Record<string, string>>;
-  /** Makes one call, with the permit where one is given. Throws `CrmFailure`. */
+  /** Uses the permit where one is given. Throws `CrmFailure`. */
   exchange(request: CrmRequest, call: BatchCall, permit?: Permit): Promise<CrmAnswer>;
 }
 
-/** A call for requests of several batches. */
 interface SharedCall {
   join(request: CrmRequest, call: BatchCall, client: Exchanges): Promise<CrmAnswer>;
 }
 
-/** A single header's value. */
 export function header(headers: CrmAnswer['headers'], name: string): string | undefined {
   const value = headers[name];
   return Array.isArray(value) ? value[0] : value;
@@ -124,7 +118,7 @@ export function sharersOf(call: Call | BatchCall): readonly (string | undefined)
   return ('batcher' in call && call.sharers) || [call.consumerId];
 }
 
-/** Of these, how many are of each consumer; '' stands for the service itself. */
+/** How many of the requests each consumer sent; '' stands for the service itself. */
 export function countByConsumer(sharers: readonly (string | undefined)[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const consumer of sharers) counts.set(consumer ?? '', (counts.get(consumer ?? '') ?? 0) + 1);

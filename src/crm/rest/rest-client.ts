@@ -58,13 +58,11 @@ export class CrmClient {
   readonly dataPath: string;
   /** Headers of creations and changes, which a part of a Composite call must name itself. */
   readonly writeHeaders: Readonly<Record<string, string>>;
-  /** Who is admitted, and which calls are made. */
   readonly permits: Permits;
-  /** What repeats may cost, over all calls. */
+  /** Shared by all calls. */
   readonly retryBudget = new RetryBudget();
   /** A call with less time than this, in milliseconds, is not started. */
   readonly shortestCallMs: number;
-  /** The time by the CRM's clock. */
   readonly time = new CrmTime();
   readonly #options: ClientOptions;
   readonly #quota: CallQuota;
@@ -90,7 +88,7 @@ export class CrmClient {
     return this.#quota.usage;
   }
 
-  /** Sends a single request. Throws `Problem`. */
+  /** Throws `Problem`. */
   async send(request: CrmRequest, call: Call): Promise<CrmAnswer> {
     try {
       const permit = await this.permits.permitFor(request.effect, call);
@@ -100,7 +98,7 @@ export class CrmClient {
     }
   }
 
-  /** Sends a request that is admitted; its first call uses the permit, where one is given. Throws `CrmFailure`. */
+  /** Its first call uses the permit, where one is given. Throws `CrmFailure`. */
   async execute(request: CrmRequest, call: Call | BatchCall, permit?: Permit): Promise<CrmAnswer> {
     // What became of work that failed before shows nothing of the CRM.
     if (call.background === 'alone') return this.#executeWithRepeats(request, call, permit);
@@ -156,7 +154,7 @@ export class CrmClient {
     return pauseMs;
   }
 
-  /** Makes one call. Throws `CrmFailure`. */
+  /** Throws `CrmFailure`. */
   async exchange(request: CrmRequest, call: Call | BatchCall, permit?: Permit): Promise<CrmAnswer> {
     const { tokens } = this.#options;
     let given = permit;

@@ -65,11 +65,9 @@ const repeatsPerCall = 0.1;
 const repeatsPerSecond = 5;
 const mostRepeats = 25;
 
-/** What may be spent on repeats, over all calls. */
 export class RetryBudget {
   readonly #repeats = new Allowance(repeatsPerSecond / 1000, mostRepeats);
 
-  /** A call was made. */
   earn(): void {
     this.#repeats.add(repeatsPerCall);
   }

@@ -37,7 +37,6 @@ export async function readRowStream(
   return JSON.parse(cutter.frame);
 }
 
-/** Cuts the text of each row out of JSON that arrives in chunks. */
 class RowCutter {
   frame = '';
   readonly #frameDepth: number;

@@ -30,7 +30,7 @@ export class Slots {
     };
   }
 
-  /** The same once a slot is free. Throws the refusal where that takes longer than `mostMs` milliseconds. */
+  /** Waits for a free slot. Throws the refusal where that takes longer than `mostMs` milliseconds. */
   take(tenant: string, mostMs: number, refusal: () => Error): Promise<() => void> {
     const taken = this.tryTake(tenant);
     if (taken !== undefined) return Promise.resolve(taken);

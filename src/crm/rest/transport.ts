@@ -17,7 +17,7 @@ import { readRowStream, type TakeRow } from './row-stream.ts';
  * answer to a write of several must not be lost for its size, and has the bound of the HTTP client.
  */
 const maxAnswerBytes = 8 * 1024 * 1024;
-/** The same where reads share a call with writes, which are looked up where the answer is too large. */
+/** Bytes of an answer in which reads share a call with writes, which are looked up where it is too large. */
 const maxMixedBytes = 3 * maxAnswerBytes;
 /** Characters of an error that is streamed. */
 const longestError = 64 * 1024;
@@ -57,7 +57,7 @@ export class Transport {
     this.#parse = createParser(options.digitsOf);
   }
 
-  /** Makes one exchange with the CRM. Throws `CrmFailure`. */
+  /** Throws `CrmFailure`. */
   async exchange(request: CrmRequest, call: Call, token: AccessToken): Promise<CrmAnswer> {
     const { quota, time, metrics } = this.#options;
     const timeoutMs = timeFor(request, call, this.#options.timeoutMs);
@@ -98,7 +98,7 @@ function timeFor({ notAfter }: CrmRequest, call: Call, longestMs: number): numbe
   throw new CrmFailure('late', 'no time was left for the call');
 }
 
-/** One that never went out is not counted by the CRM either. */
+/** Counts a call that went out: the CRM does not count the others either. */
 function noteMetered(
   { metrics, onMetered }: TransportOptions,
   request: CrmRequest,
@@ -225,7 +225,7 @@ function notJson(status: number, { effect }: CrmRequest): CrmFailure {
  * answer's way behind. Before the first answer, and where answers have no Date, this process's own clock counts.
  */
 export class CrmTime {
-  /** What the CRM's clock is ahead of the monotonic one of this process. */
+  /** Milliseconds that the CRM's clock is ahead of the monotonic one of this process. */
   #aheadMs = wallMs() - monotonicMs();
 
   note({ headers }: Pick<CrmAnswer, 'headers'>): void {

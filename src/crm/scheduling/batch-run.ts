@@ -17,7 +17,6 @@ interface BatchRunOptions {
   requests: readonly QueuedRequest[];
   call: BatchCall;
   scheduler: {
-    /** Lets a request wait for another call. */
     add(kind: RequestKind, request: QueuedRequest): void;
   };
   client: Pick<CrmClient, 'retryBudget' | 'shortestCallMs'>;
@@ -26,7 +25,6 @@ interface BatchRunOptions {
 
 type Outcome = ItemOutcome<unknown>;
 
-/** How a batch, or a part of one, is executed. */
 interface Run {
   call: BatchCall;
   repeatsLeft: number;
@@ -167,7 +165,6 @@ export class BatchRun {
     return outcomes;
   }
 
-  /** One call with a part of a batch, and what must follow it at once. */
   async #sendPart(part: readonly QueuedRequest[], run: Run): Promise<Verdict<unknown>[]> {
     const { call, isRolledBack = false } = run;
     try {
@@ -222,7 +219,6 @@ export class BatchRun {
     });
   }
 
-  /** Sends what the CRM was seen not to have done again. */
   async #repeat(open: readonly QueuedRequest[], failure: CrmFailure, run: Run): Promise<Outcome[]> {
     const { repeatsLeft } = run;
     if (open.length === 0) return [];

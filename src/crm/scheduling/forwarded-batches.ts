@@ -21,10 +21,9 @@ import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure
 const protocol = 5;
 /** How long a call that could be made waits for other replicas. */
 const windowMs = 40;
-/** What the sender of a batch waits beyond the time that the receiver has for it. */
+/** Milliseconds that the sender of a batch waits beyond the time that the receiver has for it. */
 export const returnMs = 2000;
 
-/** A request as it is sent to another replica. */
 export interface ForwardedRequest {
   item: unknown;
   consumerId?: string | undefined;
@@ -33,7 +32,6 @@ export interface ForwardedRequest {
   waitedMs: number;
 }
 
-/** A batch of this replica that another one executes. */
 export interface ForwardedBatch {
   requests: ForwardedRequest[];
   /** Milliseconds that the other replica has for it. */
@@ -44,15 +42,14 @@ export interface ForwardedBatch {
   lose(): void;
 }
 
-/** What a batcher does with requests that are forwarded. */
 export interface ForwardingBatcher {
-  /** Removes at most `most` waiting requests from its queue; undefined where there are none. */
+  /** At most `most`; undefined where none wait. */
   forward(most: number): ForwardedBatch | undefined;
   /** Executes requests of another replica within `ms` milliseconds; resolves when all outcomes are reported. */
   receive(requests: readonly ForwardedRequest[], ms: number, report: Report): Promise<unknown>;
 }
 
-/** Called with the outcome of each request, by its index. */
+/** By the index of the request. */
 export type Report = (index: number, outcome: SentOutcome) => void;
 
 interface Invitation {
@@ -78,7 +75,7 @@ interface Batch {
 interface Outcomes {
   type: 'outcomes';
   batch: string;
-  /** Of some of the requests, by their index. */
+  /** By the index of the request; not all are there. */
   outcomes: [number, SentOutcome][];
 }
 
@@ -99,16 +96,14 @@ export class ForwardedBatches {
   readonly #channel: string;
   /** By their batch key. */
   readonly #batchers = new Map<string, ForwardingBatcher>();
-  /** Of this replica: when each ends, how many answers are missing, and what ends it. */
+  /** Invitations of this replica: when each ends, how many answers are missing, and how to end it. */
   readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
-  /** Batches sent to other replicas. */
   readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();
   /**
    * Ids of batches received from other replicas, kept for as long as the sender may wait for an answer: someone who can
    * write to the cache could send a message twice, and a sender that gets "not executed" executes its requests itself.
    */
   readonly #received = new Set<string>();
-  /** Batches of other replicas that are being executed. */
   readonly #executing = new Set<Promise<unknown>>();
   readonly #unsubscribeAll: () => void;
   readonly #unsubscribeOwn: () => void;
@@ -169,7 +164,6 @@ export class ForwardedBatches {
     else this.#settle(message.batch, message.outcomes);
   }
 
-  /** Answers an invitation. */
   async #forward({ id: invitation, from, batchKey, capacity }: Invitation): Promise<void> {
     if (from === this.#id) return;
     const batch = this.#batchers.get(batchKey)?.forward(capacity);
@@ -187,7 +181,6 @@ export class ForwardedBatches {
     }
   }
 
-  /** Executes a batch of another replica in the call for which it was invited. */
   #execute(message: Batch): void {
     const { id, from, batchKey, invitation, ms, requests } = message;
     if (requests.length === 0) this.#noteAnswers(invitation);
@@ -262,7 +255,6 @@ interface SentFailure {
  */
 export type SentOutcome = { result?: unknown } | { failure: SentFailure } | 'not executed';
 
-/** An error as it is sent to another replica. */
 export function toSent(error: unknown): SentOutcome {
   const failure =
     error instanceof CrmFailure

@@ -14,14 +14,13 @@ import {
 } from './forwarded-batches.ts';
 import { newRequest, type QueuedRequest, type RequestKind } from './request-kind.ts';
 
-/** What the receiver of a batch has beyond the longest call. */
+/** Milliseconds that the receiver of a batch has beyond the longest call. */
 const receiverReserveMs = 2000;
 /** Characters of a batch's answers that are returned at most. */
 const mostReturned = 4 * 1024 * 1024;
 /** Bytes of requests that join another replica's call, which travel through the shared cache. */
 const mostForwardedBytes = 256 * 1024;
 
-/** What a call of another replica takes. */
 export interface ForwardedRoom {
   records: number;
   bytes: number;
@@ -38,11 +37,8 @@ interface ForwardingOptions {
   /** How replicas reach each other; undefined where they share no calls. */
   forwarded?: ForwardedBatches | undefined;
   scheduler: {
-    /** Lets a request wait for a call of this replica. */
     add(kind: RequestKind, request: QueuedRequest): void;
-    /** Takes requests out of the queue that go with a call of another replica. */
     takeForOther(kind: RequestKind, room: ForwardedRoom): QueuedRequest[];
-    /** Goes on with requests that another replica may have executed. */
     goOnAfterLoss(kind: RequestKind, requests: readonly QueuedRequest[], lost: CrmFailure): void;
   };
 }
@@ -50,7 +46,6 @@ interface ForwardingOptions {
 /** The requests of one kind that share a call of another replica, and those of other replicas that share its calls. */
 export class Forwarding implements ForwardingBatcher {
   readonly #options: ForwardingOptions;
-  /** Invitations that are open. */
   #inviting = 0;
 
   constructor(options: ForwardingOptions) {

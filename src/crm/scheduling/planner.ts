@@ -19,7 +19,6 @@ export const mostBytes = 3 * 1024 * 1024;
 /** While a call is divided, a consumer may have so much less of it than its part. */
 const tolerance = 0.05;
 
-/** What the planner knows of a request that waits. */
 export interface Waiting {
   /** Between whom turns alternate: its consumer, '' for background work. */
   readonly tenant: string;
@@ -31,7 +30,6 @@ export interface Waiting {
   readonly parent?: string | undefined;
 }
 
-/** What a kind of requests takes in a call that several kinds share. */
 export interface CallPart {
   /** Under which its query is put together with those of others; undefined where it has none. */
   rows: string | undefined;
@@ -58,14 +56,12 @@ export interface Allowed {
   busyParents: ReadonlySet<string>;
 }
 
-/** What a batch may hold. */
 interface Room<R> {
   records: number;
   bytes: number;
   sizeOf?: (request: R) => number;
   /** Milliseconds that each request must have left, where the batch joins a call that is not its own; it may hold nothing then. */
   joinsWithMs?: number;
-  /** Of the call that it joins. */
   division?: Division;
 }
 
@@ -78,7 +74,6 @@ export interface PlannedBatch<R> {
   isHeldUp: boolean;
 }
 
-/** One consumer's requests that are not taken yet. */
 interface Line<R> {
   tenant: string;
   requests: R[];
@@ -135,7 +130,7 @@ export function waitsForParent(
   return parent !== undefined && busyParents.has(parent) && deadline - time >= timeoutMs;
 }
 
-/** What each consumer may have of a call that cannot take all, before others have more. */
+/** Records that each consumer may have of a call that cannot take all, before others have more. */
 function reserved(records: number, parts: Allowed['parts']): Map<string, number> | undefined {
   return parts && new Map(parts.entries().map(([tenant, part]) => [tenant, Math.ceil(part * records)]));
 }
@@ -189,7 +184,7 @@ export function heavyPartsOf(kinds: readonly CallPart[]): number {
   return queries.size + kinds.filter(({ isWrite }) => isWrite).length;
 }
 
-/** What waits longest comes first, and the wait of a write counts twice; `time` and `waitsSince` by the same clock. */
+/** Kinds in the order of their waits, that of a write counted twice; `time` and `waitsSince` by the same clock. */
 export function companionsOf<K extends CallPart & { waitsSince: number | undefined }>(
   first: K,
   kinds: readonly K[],

@@ -20,7 +20,6 @@ const longestParentWaitMs = 1000;
 /** Time until twice as many are tried. */
 const growsAfterMs = 10 * 60_000;
 
-/** A request that waits to be sent. */
 export interface QueuedRequest extends Waiting {
   readonly item: unknown;
   readonly call: Call;
@@ -69,7 +68,7 @@ export function newRequest<Item>(
 export interface KindOptions<Item, Result> {
   /** Unique in this process. */
   name: string;
-  /** The same on replicas whose requests may share a call. */
+  /** Equal on replicas whose requests may share a call. */
   batchKey: string;
   operation: Operation<Item, Result>;
   /** The CRM's name of the object. */
@@ -101,7 +100,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   isAcquiring = false;
   /** The call is there, and other replicas are invited to share it. */
   isGathering = false;
-  /** The wait for a call of the budget. */
   callWait: CallWait | undefined;
   /** Calls of the budget were short when the last one came. */
   wasShort = false;

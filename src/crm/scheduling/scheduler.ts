@@ -39,7 +39,7 @@ import { type KindOptions, newRequest, type QueuedRequest, RequestKind } from '.
 const acquireMs = 25_000;
 /** How often a request past its maximum wait is checked while it does not wait for the budget. */
 const recheckMs = 50;
-/** What waits for parents is looked at again after this time at the latest. */
+/** Until requests that wait for parents are looked at again, in milliseconds at most. */
 const longestHoldMs = 1000;
 /** After a call that was too much, each kind has calls of its own for so long. */
 const mixingPauseMs = 60_000;
@@ -54,7 +54,6 @@ interface SchedulerOptions {
   metrics: Metrics;
 }
 
-/** What is sent of one kind in a call. */
 type Batch = PlannedBatch<QueuedRequest> & { kind: RequestKind };
 
 export class Scheduler {
@@ -73,7 +72,6 @@ export class Scheduler {
     });
   }
 
-  /** A new kind of requests. */
   addKind<Item, Result>(options: KindOptions<Item, Result>): RequestKind<Item, Result> {
     const kind = new RequestKind(options);
     this.#kinds.push(kind);
@@ -102,7 +100,6 @@ export class Scheduler {
     return request.settled as Promise<Result>;
   }
 
-  /** Lets a request wait for a call of its kind. */
   add(kind: RequestKind, request: QueuedRequest): void {
     this.#queueFor(kind, request).add(request.tenant, request);
     this.#arm(kind, request);
@@ -121,7 +118,6 @@ export class Scheduler {
     permits.checkBudget(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
   }
 
-  /** Decides whether a call of the kind is waited for now. */
   #consider(kind: RequestKind): void {
     // Background work alone has calls of its own while nothing is in flight.
     const isForBackground = kind.requests === 0 && kind.inFlight > 0;
@@ -177,7 +173,6 @@ export class Scheduler {
     }
   }
 
-  /** Composes a call, and takes its requests out of the queues. */
   #compose(kind: RequestKind, companions: readonly RequestKind[]): Batch[] {
     const plan = planCall(kind, companions, this.#allowed());
     for (const batch of plan) this.#take(batch);
@@ -197,7 +192,7 @@ export class Scheduler {
     return companions;
   }
 
-  /** Sends batches in one call. Never throws. */
+  /** Never throws. */
   async #sendBatches(batches: readonly Batch[], permit: Permit, paid: PaidCall | undefined): Promise<void> {
     paid?.chargeTo(
       countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
@@ -212,7 +207,7 @@ export class Scheduler {
     await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
   }
 
-  /** Sends one batch and settles its requests. Never throws. */
+  /** Never throws. */
   async #sendBatch({ kind, requests }: Batch, permit: Permit): Promise<void> {
     const { metrics, timeoutMs } = this.#options;
     metrics.crmBatchSize.observe({ operation: kind.operation.name }, requests.length);
@@ -227,7 +222,6 @@ export class Scheduler {
     this.#consider(kind);
   }
 
-  /** Notes that the parents of these requests are in a call; returns them. */
   #occupy(kind: RequestKind, requests: readonly QueuedRequest[]): Set<string> {
     const parents = new Set(requests.flatMap(({ parent }) => parent ?? []));
     const until = monotonicMs() + kind.parentWaitMs;
@@ -345,13 +339,12 @@ export class Scheduler {
     return batch.requests;
   }
 
-  /** Goes on with requests that another replica may have executed. */
   goOnAfterLoss(kind: RequestKind, requests: readonly QueuedRequest[], lost: CrmFailure): void {
     const call = { ...startCall(`batch ${kind.name}`), batcher: kind.name };
     void new BatchRun({ ...this.#options, kind, requests, call, scheduler: this }).afterLoss(lost);
   }
 
-  /** Sends an item in a call of its own. It does not wait for other calls, nor they for it. Throws `CrmFailure`, `Problem`. */
+  /** Does not wait for other calls, nor they for it. Throws `CrmFailure`, `Problem`. */
   async #sendAlone<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
     const { client, metrics } = this.#options;
     const { operation, name } = kind;

@@ -10,10 +10,10 @@ const escapes: Record<string, string> = {
   '\f': '\\f',
 };
 
-/** What must not stand in a literal as it is: quotes, backslashes, controls, line separators, halves of surrogates. */
+/** Characters that must be escaped or refused: quotes, backslashes, controls, line separators, halves of surrogates. */
 const special = /[\\'"]|\p{Cc}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
 
-/** What needs no look at each of its characters; identifiers are, and there are many in a query. */
+/** Text that need not be checked character by character: identifiers, of which a query has many. */
 const plain = /^[A-Za-z0-9-]*$/;
 
 /** A text as a SOQL literal; whatever it holds, the literal ends where the text ends. */

@@ -99,14 +99,13 @@ export function queueQuery(developerName: string): RowsQuery {
   return { select: 'SELECT Id,DeveloperName FROM Group', where, records: 1, limit: 2, withDeleted: false };
 }
 
-/** The permission sets of a user, the one of its profile among them. */
+/** The permission sets of a user, with that of its profile. */
 export function permissionSetsQuery(userId: string): RowsQuery {
   const where = `AssigneeId = ${quoteText(userId)}`;
   const assigned = 'SELECT PermissionSetId FROM PermissionSetAssignment';
   return { select: assigned, where, records: 1, limit: 200, withDeleted: false };
 }
 
-/** Which of the objects the permission sets let see all records of. */
 export function viewAllQuery(objects: readonly string[], permissionSets: readonly string[]): RowsQuery {
   const of = `SobjectType IN ${listOf(objects)} AND ParentId IN ${listOf(permissionSets)}`;
   const where = `${of} AND PermissionsViewAllRecords = true`;
@@ -117,7 +116,6 @@ function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): s
   return `${fieldOf(resource, ownerField).crm.path} = ${quoteText(consumerId)}`;
 }
 
-/** The records with these identifiers of the CRM's own. */
 export function byIdsQuery(resource: Resource, nativeIds: readonly string[]): RowsQuery {
   const where = `Id IN ${listOf(nativeIds)}`;
   return { select: select(resource), where, records: nativeIds.length, withDeleted: false };
@@ -181,7 +179,7 @@ export function changesQuery(resource: Resource, query: ChangesQuery): string {
   return `${select(resource, ['IsDeleted', 'SystemModstamp'])} ${changes(query)}`;
 }
 
-/** The same records, with only these columns. */
+/** Reads only these columns of the records that `changesQuery` finds. */
 export function columnsOfChangesQuery(
   { crmObject }: Resource,
   columns: readonly string[],
@@ -190,7 +188,6 @@ export function columnsOfChangesQuery(
   return `SELECT ${['Id', 'SystemModstamp', ...columns].join(', ')} FROM ${crmObject} ${changes(query)}`;
 }
 
-/** Native ids of records with an External ID, in order. */
 export function idsQuery(
   resource: Resource,
   { after, to }: { after: string; to?: string },

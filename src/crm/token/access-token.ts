@@ -11,7 +11,7 @@ export interface AccessToken {
   expiresAt: number;
 }
 
-/** What a token is for; a token for another org, app or user must never be used. */
+/** A token for another org, app or user must never be used. */
 export interface Connection {
   loginUrl: string;
   audience: string;
@@ -75,7 +75,7 @@ export function parseObject(text: string | undefined): Record<string, unknown> |
   return isObject(value) ? value : undefined;
 }
 
-/** The same for an array. */
+/** The JSON array of a text; undefined for any other text. */
 export function parseArray(text: string): unknown[] | undefined {
   const value = parse(text);
   return Array.isArray(value) ? value : undefined;

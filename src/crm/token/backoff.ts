@@ -10,7 +10,6 @@ const longestMs = 300_000;
 /** A streak of failures is forgotten when this has passed since its back-off ended. */
 const memoryMs = 60_000;
 
-/** Why, and until when, nobody asks for a token. */
 interface BackoffRecord {
   /** Milliseconds since 1970. */
   until: number;
@@ -19,13 +18,12 @@ interface BackoffRecord {
   kind: 'failed' | 'refused';
   /** Version of the private key at the time: with another key it is worth trying again. */
   keyVersion: string | null;
-  /** What to fix, where only somebody who does can help; null where it may pass. */
+  /** Repair, where only somebody can help who makes it; null where the fault may pass. */
   advice: string | null;
-  /** What the org said, where it did. */
+  /** Null where the org said nothing. */
   refusal: SignInRefusal | null;
 }
 
-/** Why no token can be had. */
 export type TokenFault = Pick<BackoffRecord, 'advice' | 'refusal'>;
 
 interface BackoffOptions {

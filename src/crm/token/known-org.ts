@@ -6,7 +6,6 @@ import type { IssuedToken } from './token-endpoint.ts';
 /** A new org behind the same settings is rare: what is known of the old one is kept for long. */
 const keptMs = 90 * 86_400_000;
 
-/** The org that last gave a token: its id, where known, and its own address. */
 interface KnownOrg {
   id: string | undefined;
   instanceUrl: string | undefined;

@@ -66,7 +66,7 @@ function readToken(answer: HttpAnswer): IssuedToken {
   return { accessToken, instanceUrl, lifetimeSeconds, orgId: orgIdIn(members?.['id']) };
 }
 
-/** Of the user's identity URL, `https://login.salesforce.com/id/<org>/<user>`. */
+/** Reads the user's identity URL, `https://login.salesforce.com/id/<org>/<user>`. */
 function orgIdIn(identity: unknown): string | undefined {
   return typeof identity === 'string' ? /\/id\/(00D\w{12,15})\//.exec(identity)?.[1] : undefined;
 }

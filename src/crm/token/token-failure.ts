@@ -3,11 +3,10 @@ export class TokenFailure extends Error {
   override readonly name = 'TokenFailure';
   /** Short name of the cause, e.g. the `error` of the token endpoint. */
   readonly reason: string;
-  /** What it means and what to fix. */
   readonly advice: string;
   /** Only somebody who changes a setting, the key or the org can help; trying again soon is useless. */
   readonly permanent: boolean;
-  /** What the org itself said; undefined where it did not answer, or not as OAuth has it. */
+  /** Undefined where the org did not answer, or not as OAuth has it. */
   readonly refusal: SignInRefusal | undefined;
 
   constructor(reason: string, advice: string, options: { permanent: boolean; refusal?: SignInRefusal }) {

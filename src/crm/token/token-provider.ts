@@ -73,7 +73,7 @@ export class TokenProvider {
   #acceptedToken: string | undefined;
   /** Half the lifetime of tokens that live 5 minutes or less; they would else be due always. */
   #shortMarginMs: number | undefined;
-  /** The acquisition of this process; never more than one. */
+  /** Never more than one in this process. */
   #flight: Promise<AccessToken> | undefined;
   /** The record that was read last, and what it holds: it is the same for call after call. */
   #read: { record: string; token: AccessToken | undefined } | undefined;
@@ -107,7 +107,6 @@ export class TokenProvider {
     return held;
   }
 
-  /** The CRM took the token. */
   accepted(token: AccessToken): void {
     if (this.#acceptedToken === token.accessToken) return;
     this.#acceptedToken = token.accessToken;
