@@ -17,7 +17,6 @@ export interface AttemptArchiveOptions {
   table: Pick<AttemptTable, 'add' | 'addTotals'>;
   log: Log;
   metrics: Pick<Metrics, 'auditAttemptsDropped'>;
-  /** Which attempts are stored one by one. */
   own?: Pick<OwnEntries, 'take'>;
 }
 

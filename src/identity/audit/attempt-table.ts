@@ -23,7 +23,6 @@ export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
   count: number;
 }
 
-/** The index that decides which sums are one row. */
 const rowOf: Record<AttemptSum['by'], RawBuilder<unknown>> = {
   network: sql`(minute, result, coalesce(address, '')) where minute is not null`,
   consumer: sql`(refused_minute, result, consumer_id) where refused_minute is not null`,
@@ -41,7 +40,6 @@ export interface AttemptQuery {
   since?: number;
   /** Id of the last attempt of the page before. */
   after?: string;
-  /** Only those of these consumers. */
   ofConsumers?: readonly string[] | undefined;
   limit: number;
 }
@@ -54,7 +52,6 @@ interface Row extends Omit<ListedAttempt, 'timestamp' | 'address'> {
   client_address: string | null;
 }
 
-/** Attempts to authenticate. */
 export class AttemptTable {
   readonly #database: Database;
 

@@ -9,7 +9,7 @@ const maxTotals = 11_000;
 
 interface Total extends Pick<StoredTotal, 'minute' | 'by' | 'name' | 'count'> {
   first: StoredAttempt;
-  /** Of `count`, what the database has. */
+  /** The part of `count` that the database has. */
   stored: number;
 }
 
@@ -25,12 +25,10 @@ export class AttemptTotals {
     this.#dropped = dropped;
   }
 
-  /** Sums that are held. */
   get size(): number {
     return this.#totals.size;
   }
 
-  /** Attempts that the database does not have yet. */
   get unstoredAttempts(): number {
     return this.#totals.values().reduce((sum, { count, stored }) => sum + count - stored, 0);
   }
@@ -65,7 +63,6 @@ export class AttemptTotals {
     return unstored.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
   }
 
-  /** The database has these. */
   markStored(stored: readonly StoredTotal[]): void {
     for (const one of stored) {
       const total = this.#totals.get(keyOf(one));

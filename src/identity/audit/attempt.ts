@@ -1,6 +1,5 @@
 import { randomBytes } from '../../platform/base/chance.ts';
 
-/** How an attempt to authenticate ended. */
 export const attemptResults = [
   'accepted',
   'missing',
@@ -40,7 +39,7 @@ export interface Attempt {
   sum?: AttemptSum | undefined;
 }
 
-/** What is added up for a minute and a result: attempts from one network, refusals of one consumer, or attempts that are alike. */
+/** A sum for a minute and a result: attempts from one network, refusals of one consumer, or attempts that are alike. */
 export interface AttemptSum {
   by: 'network' | 'consumer' | 'alike';
   /** An address, of IPv6 the first 64 bits; the consumer's id; a hash of what they have in common. */

@@ -29,7 +29,7 @@ interface PendingEvent {
  */
 export class AuditEventArchive {
   readonly #options: AuditEventArchiveOptions;
-  /** Those in the statement under way, too. */
+  /** Events in the statement under way are there too. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #unstored: WriteBehind<PendingEvent>;
   readonly #stored = new Set<string>();

@@ -13,7 +13,6 @@ export interface AuditEventQuery {
   since?: number;
   /** Id of the last event of the page before. */
   after?: string;
-  /** Only what these consumers did. */
   byConsumers?: readonly string[] | undefined;
   limit: number;
 }
@@ -46,7 +45,6 @@ export async function addAuditEvents(
   return added.rows.map(({ id }) => id);
 }
 
-/** The archive of changes of consumers, and of decisions on hand-offs. */
 export class AuditEventTable {
   readonly #database: Database;
 

@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { createAttemptIds } from './attempt.ts';
 
-/** What can be done with a consumer, and decided on a hand-off. */
 export const auditActions = [
   'consumer.created',
   'consumer.updated',
@@ -15,7 +14,7 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** Who can do it: a consumer through the API, a person on the command line, the service at its first start. */
+/** A consumer by the API, a person on the command line, the service at its first start. */
 export const authorTypes = ['consumer', 'command_line', 'service'] as const;
 
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -33,7 +32,7 @@ const eventSchema = Type.Object({
     name: Type.String(),
     /** The person whom X-Actor named, or who has signed in. */
     person: textOrNull,
-    /** The person has signed in. Events of earlier versions do not say. */
+    /** Absent from events of earlier versions. */
     verified: Type.Optional(Type.Boolean()),
   }),
   target: Type.Object({ id: Type.String(), name: Type.String() }),
@@ -45,7 +44,6 @@ const eventSchema = Type.Object({
 
 export type AuditEvent = Static<typeof eventSchema>;
 
-/** Who changes a consumer, and by which request. */
 export type Author = Pick<AuditEvent, 'actor' | 'address' | 'user_agent' | 'request_id'>;
 
 const events = Compile(eventSchema);

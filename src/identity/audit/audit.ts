@@ -9,9 +9,8 @@ import { type AuditEventQuery, AuditEventTable } from './audit-event-table.ts';
 import { type KeyOwner, type LastUses, LastUseTable } from './last-uses.ts';
 import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 
-/** The attempts and the changes of consumers that are kept in the database. */
 export interface Audit extends AttemptRecorder {
-  /** Those added are called with each attempt once its request is over. They must not throw, nor wait. */
+  /** Listeners are called with each attempt once its request is over. They must not throw, nor wait. */
   recorded: { add(listener: (attempt: Attempt) => void): void };
   /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(query: AttemptQuery): Promise<ListedAttempt[]>;
@@ -29,7 +28,6 @@ export interface Audit extends AttemptRecorder {
   deleteOldEvents(signal?: AbortSignal): Promise<number>;
   /** Forgets networks that were not used for as long as changes are kept. Throws what the database does. */
   deleteOldNetworks(signal?: AbortSignal): Promise<void>;
-  /** Writes what is left. */
   stop(): Promise<void>;
 }
 

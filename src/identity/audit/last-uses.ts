@@ -7,7 +7,6 @@ import type { Attempt } from './attempt.ts';
 /** When API keys were used last, by key, and by consumer the latest of all its keys; RFC 3339 UTC, to the minute. */
 export type LastUses = ReadonlyMap<string, string>;
 
-/** Whose uses are asked for, with the keys that it has. */
 export interface KeyOwner {
   id: string;
   credentials: readonly { apiKey: string }[];
@@ -29,7 +28,7 @@ interface Use {
  */
 export class LastUseTable {
   readonly #database: Database;
-  /** Of this process, by key; the one used longest ago in a new minute first. */
+  /** Uses in this process, by key; the one used longest ago in a new minute first. */
   readonly #known = new Map<string, Use>();
   readonly #unstored: WriteBehind<Use>;
 
@@ -38,7 +37,7 @@ export class LastUseTable {
     this.#unstored = new WriteBehind({ write: (uses) => this.#store(uses), batchSize, most: maxKeys });
   }
 
-  /** Notes the use, where valid credentials were presented. */
+  /** Ignores attempts without valid credentials. */
   note({ result, api_key, consumer_id, timestamp }: Attempt): void {
     if (result !== 'accepted' && result !== 'permission_denied') return;
     if (consumer_id === null) return;
@@ -53,7 +52,7 @@ export class LastUseTable {
     forgetOldest(this.#known, maxKeys);
   }
 
-  /** Of all keys of these consumers, over all replicas; what this one knows while the database is unavailable. */
+  /** Latest uses of all keys of these consumers, over all replicas; this one's own while the database is unavailable. */
   async of(consumers: readonly KeyOwner[]): Promise<LastUses> {
     const stored = await readUses(
       this.#database,
@@ -82,7 +81,7 @@ export class LastUseTable {
   }
 }
 
-/** Of all keys of these consumers, as the database has it. Throws what the database does. */
+/** Throws what the database does. */
 export async function readLastUses(database: Database, consumerIds: readonly string[]): Promise<LastUses> {
   return latestOf(await readUses(database, consumerIds));
 }

@@ -26,7 +26,6 @@ export class OwnEntries {
   readonly #all: Left = full(ofAll);
   readonly #owners = new Map<string, Left>();
 
-  /** Whether the next attempt of this owner is an entry of its own. */
   take(owner: string): boolean {
     const own = this.#owners.get(owner) ?? this.#begin(owner);
     if (!hasOne(own, ofOne) || !hasOne(this.#all, ofAll)) return false;

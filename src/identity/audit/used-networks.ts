@@ -17,10 +17,8 @@ const batchSize = 1000;
 /** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
-/** What this process has seen of a consumer today. */
 interface Seen {
   day: string;
-  /** The last one. */
   address: string;
   networks: string[];
 }
@@ -45,7 +43,6 @@ export interface UsedNetworksOptions {
  */
 export class UsedNetworks {
   readonly #options: UsedNetworksOptions;
-  /** By consumer. */
   readonly #seen = new Map<string, Seen>();
   readonly #waiting: WriteBehind<Use>;
 
@@ -54,7 +51,7 @@ export class UsedNetworks {
     this.#waiting = new WriteBehind({ write: (uses) => this.#storeAll(uses), batchSize });
   }
 
-  /** Notes the use, where valid credentials were presented. */
+  /** Ignores attempts without valid credentials. */
   note({ result, consumer_id, address, timestamp }: Attempt): void {
     if (result !== 'accepted' && result !== 'permission_denied') return;
     if (consumer_id === null || address === null) return;
@@ -78,7 +75,6 @@ export class UsedNetworks {
     forgetOldest(this.#seen, maxConsumers);
   }
 
-  /** Stores what is new, and reports it. */
   async #storeAll(uses: readonly Use[]): Promise<void> {
     const used = new Map(uses.map((use) => [keyOf(use), use]));
     for (const found of await this.#store(uses)) this.#report(used.get(keyOf(found)));

@@ -29,18 +29,18 @@ import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
 
-/** What a rotation made; the secret exists here only. */
+/** The secret exists here only. */
 export interface Rotation extends CredentialPair {
   id: string;
   rotatedAt: string;
-  /** The pair that was active before; null where there was none. */
+  /** Null where no pair was active before. */
   previous: { apiKey: string; expiresAt: string } | null;
 }
 
 type Change = ConsumerChange | ((consumer: Consumer) => ConsumerChange);
 
 /**
- * What operators do with consumers. Each change is written to the secrets manager with compare-and-set, applied by this
+ * Each change of a consumer is written to the secrets manager with compare-and-set, applied by this
  * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
  * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an
  * authority also `permission_denied` for what exceeds the caller, and `conflict` for what would leave no
@@ -54,7 +54,6 @@ export interface ConsumerAdministration {
   change(id: string, change: Change, authority?: Authority): Promise<Consumer>;
   /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
   rotate(id: string, graceWindowHours?: number, authority?: Authority): Promise<Rotation>;
-  /** Deletes the consumer: its credentials are refused from now on. */
   revoke(id: string, authority?: Authority): Promise<void>;
 }
 
@@ -212,7 +211,7 @@ async function giveShare(
   );
 }
 
-/** Does what a new consumer needs to stay, or revokes it. */
+/** Revokes the new consumer where the work fails. */
 async function orRevoked<T>(
   work: () => Promise<T>,
   { consumer }: CreatedConsumer,
@@ -287,7 +286,7 @@ async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** The same for a write, which may have been executed although no answer came. */
+/** Turns errors of a write into problems; it may have been executed although no answer came. */
 async function writing<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

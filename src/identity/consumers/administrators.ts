@@ -6,14 +6,12 @@ import type { ConsumerStore } from './consumer-store.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import { undefinedIfBroken } from './stored-consumer.ts';
 
-/** Whether the consumer can manage all others, now and later. */
 export function isAdministrator(consumer: Consumer): boolean {
   const { id, enabled = true, validUntil = null } = consumer;
   const isLasting = enabled && validUntil === null;
   return isLasting && modeOf(id) === 'live' && allows(consumer, 'consumers', 'write');
 }
 
-/** Where the others are found. */
 export interface OtherAdministrators {
   store: Pick<ConsumerStore, 'find' | 'save'>;
   directory: Pick<ConsumerDirectory, 'newestFirst' | 'refresh'>;

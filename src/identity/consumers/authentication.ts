@@ -8,13 +8,13 @@ import type { ConsumerDirectory } from './directory.ts';
 import type { Accepted, IndexEntry, Refused } from './directory-index.ts';
 import type { Keys } from './keys.ts';
 
-/** What a caller presents; undefined or empty: the header was not sent. */
+/** Undefined or empty: the header was not sent. */
 export interface PresentedCredentials {
   apiKey: string | undefined;
   apiSecret: string | undefined;
-  /** In place of both: a bearer token. */
+  /** A bearer token, in place of both. */
   token?: string | undefined;
-  /** In place of these: the session of a person. */
+  /** The session of a person, in place of these. */
   session?: string | undefined;
 }
 
@@ -96,7 +96,7 @@ export function liveOnly<G extends unknown[]>(
 export const missing: Refused = { result: 'missing', consumerId: null };
 export const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 
-/** What an unknown key is checked against, so that it takes as long as a wrong secret. */
+/** Pepper for unknown keys, so that their check takes as long as that of a wrong secret. */
 const dummyPepper = createSecretKey(randomBytes(32));
 const dummyHash = randomBytes(32);
 

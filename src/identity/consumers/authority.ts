@@ -11,21 +11,18 @@ import { withinScopes } from './scopes.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 import { isManagedBy } from './test-families.ts';
 
-/** What binds a change by the API, checked against the record just before it is written; the command line has none. */
+/** Authority for a change by the API, checked against the record just before it is written; the command line has none. */
 export interface Authority {
   /** The consumer that calls: it may manage only consumers within its own permissions and limits. */
   callerId: string;
-  /** The same, with what is recorded of the request. */
   author: Author;
-  /** Of the token that it calls with: it can do no more than these allow. */
+  /** Scopes of the token that the caller uses: it can do no more than these allow. */
   scopes?: ReadonlySet<string> | undefined;
-  /** A person who has signed in acts. */
   isPerson?: boolean;
   /** It rotates its own pair, for which it needs no permission. */
   isOwnRotation?: boolean;
-  /** Of the pair that it calls with; undefined where that is a token. */
+  /** Key of the pair that the caller uses; undefined where it uses a token. */
   apiKey?: string | undefined;
-  /** Throws what forbids the change. */
   precondition?: (consumer: Consumer) => void;
 }
 

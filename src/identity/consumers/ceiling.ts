@@ -26,11 +26,10 @@ export type Bounds = Pick<Consumer, 'permissions'> &
       | 'allowance'
     >
   > & {
-    /** Of a consumer that does not exist yet. */
+    /** Mode of a consumer that does not exist yet. */
     mode?: Mode;
   };
 
-/** Everything that a consumer can have. */
 export const unbounded: Bounds = {
   permissions: permissionResources.map((resource) => ({ resource, actions: [...permissionActions] })),
 };
@@ -132,7 +131,7 @@ function requirePermissionsWithin(caller: Consumer, { id, permissions }: Bounds)
   }
 }
 
-/** What a permission has beyond one on the same resource, in words; undefined where it is within it. */
+/** Excess of a permission over one on the same resource, in words; undefined where it is within it. */
 function excessOf(permission: Permission, had: Permission, isOwnWithin: boolean): string | undefined {
   const isOwn = recordsOf(permission) === 'own' && isOwnWithin;
   if (recordsOf(had) === 'own' && !isOwn) return ' on all records';
@@ -148,7 +147,7 @@ function fieldExcessOf({ fields }: Permission, had: Permission): string | undefi
 }
 
 /**
- * The same for permissions that only a newer version understands: whether one is less than another is not known, so the
+ * Compares permissions that only a newer version understands: whether one is less than another is not known, so the
  * caller must have each as it is.
  */
 function requireUnknownWithin(

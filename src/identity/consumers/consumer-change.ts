@@ -19,7 +19,7 @@ export const maxRateLimitPerMinute = 1_000_000_000;
 /** Requests of an allowance at most, exact in every number. */
 export const maxAllowance = 1_000_000_000_000;
 
-/** What can be said of a consumer. Each field replaces the whole value; one that is left out stays as it is. */
+/** Each field replaces the whole value; one that is left out stays as it is. */
 export interface ConsumerChange {
   name?: string;
   permissions?: readonly RequestedPermission[];
@@ -44,7 +44,7 @@ export interface ConsumerChange {
   people?: readonly PersonClaim[];
 }
 
-/** The fields as they are stored. Throws `Problem` invalid_request. */
+/** Throws `Problem` invalid_request. */
 export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Partial<Consumer> {
   const { name, permissions, certificateFingerprints, validUntil, allowedAddresses } = change;
   return {
@@ -62,7 +62,7 @@ export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Par
   };
 }
 
-/** What the schema of the request says all about. */
+/** Fields that the schema of the request checks completely. */
 function unchecked({ enabled, rateLimitPerMinute, crmShare, allowance }: ConsumerChange): Partial<Consumer> {
   return {
     ...(enabled !== undefined && { enabled }),

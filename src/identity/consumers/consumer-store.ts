@@ -24,10 +24,9 @@ export type NewConsumer = ConsumerChange &
     mode?: Mode;
   };
 
-/** A consumer with the pair that was made for it; the secret exists here only. */
+/** The secret exists here only. */
 export interface CreatedConsumer extends CredentialPair {
   consumer: Consumer;
-  /** Version of the secret that holds the consumer. */
   version: string;
 }
 
@@ -60,7 +59,6 @@ export interface ConsumerStore {
    * Never fails: where another process is faster, the next refresh tries again.
    */
   forgetEvents(id: string, eventIds: ReadonlySet<string>): Promise<void>;
-  /** Whether no consumer is there that was not revoked. */
   isEmpty(): Promise<boolean>;
 }
 
@@ -225,7 +223,6 @@ export function newConsumer(
   };
 }
 
-/** What is stored of a new pair. */
 export function activeCredential(pair: CredentialPair, keys: KeySet, createdAt: string): StoredCredential {
   return {
     apiKey: pair.apiKey,

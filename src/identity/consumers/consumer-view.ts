@@ -48,7 +48,7 @@ export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyM
   };
 }
 
-/** What is not set shows as its default. */
+/** Shows the default where a limit is not set. */
 function limitsOf(consumer: Consumer) {
   const { enabled = true, validUntil = null, rateLimitPerMinute = null } = consumer;
   const { allowedAddresses = [], publicKeys = [], crmShare = null } = consumer;

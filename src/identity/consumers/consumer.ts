@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox';
 import { apiKeyPattern, consumerIdPattern } from './credentials.ts';
 import { storedPublicKeySchema } from './public-keys.ts';
 
-/** What permissions can be given on. Reservations need those on bookings. */
+/** Reservations need permissions on bookings. */
 export const permissionResources = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'] as const;
 export const permissionActions = ['read', 'write', 'delete'] as const;
 /** Which records of the resource a permission is for: every one, or those that the consumer itself made. */
@@ -18,9 +18,9 @@ export const permissionSchema = Type.Object({
   actions: Type.Array(Type.Enum(permissionActions), { minItems: 1 }),
   /** `all` where it is left out. */
   records: Type.Optional(Type.Enum(recordScopes)),
-  /** What is handed off waits until another consumer approves it, and nothing else is written. */
+  /** Holds hand-offs until another consumer approves them; nothing else can be written. */
   approval: Type.Optional(Type.Boolean()),
-  /** Of each record these fields and `id`; all where it is left out. */
+  /** Limits each record to these fields and `id`; all where it is left out. */
   fields: Type.Optional(Type.Array(Type.String())),
 });
 
@@ -39,7 +39,6 @@ const storedCredentialSchema = Type.Object({
   expiresAt: orNull(timestamp),
 });
 
-/** What an allowance is for. */
 export const allowancePeriods = ['day', 'month'] as const;
 const allowanceSchema = Type.Object({
   requests: Type.Integer({ minimum: 1 }),
@@ -82,15 +81,15 @@ export const consumerSchema = Type.Object({
   allowance: Type.Optional(orNull(allowanceSchema)),
   /** Claims of people who may act as it: see people.ts. */
   people: Type.Optional(Type.Array(Type.Object({ claim: Type.String(), value: Type.String() }))),
-  /** Of a test consumer that another one made: its maker, the maker of that one, and so on; the last is the first of its family. */
+  /** A test consumer that another one made has its maker, the maker of that one, and so on, up to the first of its family. */
   ancestors: Type.Optional(Type.Array(Type.String())),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */
   auditEvents: Type.Optional(Type.Array(Type.Unknown())),
-  /** It was revoked then; the record stays only until its last events are recorded. */
+  /** Until its last events are recorded, the record of a revoked consumer stays. */
   revokedAt: Type.Optional(timestamp),
-  /** Of the last time that its staying an administrator was relied on: see administrators.ts. */
+  /** Changed each time that its staying an administrator is relied on: see administrators.ts. */
   administratorMark: Type.Optional(Type.String()),
-  /** Of the last time that another one's share was raised after this one's: see crm-shares.ts. */
+  /** Changed each time that another one's share is raised after this one's: see crm-shares.ts. */
   shareMark: Type.Optional(Type.String()),
 });
 
@@ -118,7 +117,6 @@ export function isActive({ enabled = true, validUntil = null }: Consumer, now: n
   return enabled && (validUntil === null || now < Date.parse(validUntil));
 }
 
-/** How a consumer stands that was not revoked. */
 export const consumerStatuses = ['active', 'disabled', 'expired'] as const;
 export type ConsumerStatus = (typeof consumerStatuses)[number];
 
@@ -128,17 +126,14 @@ export function statusOf(consumer: Consumer, now: number): ConsumerStatus {
   return consumer.enabled === false ? 'disabled' : 'expired';
 }
 
-/** Which records the permission is for. */
 export function recordsOf({ records = 'all' }: Permission): (typeof recordScopes)[number] {
   return records;
 }
 
-/** Whether what the consumer hands off as this resource waits for the approval of another. */
 export function needsApproval({ permissions }: Pick<Consumer, 'permissions'>, resource: string): boolean {
   return permissions.some((permission) => permission.resource === resource && permission.approval === true);
 }
 
-/** Whether the consumer may do this. */
 export function allows(consumer: Consumer, resource: string, action: string): boolean {
   for (const permission of consumer.permissions) {
     if (permission.resource === resource && (permission.actions as string[]).includes(action)) return true;

@@ -27,7 +27,6 @@ interface ConsumersOptions {
   cache?: SharedCache | undefined;
   /** Announcements reach replicas of the same environment; `dev` if left out. */
   environment?: string;
-  /** Where attempts are kept, beside the log. */
   audit?: AttemptRecorder;
   /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
   auditEvents?: { keep(events: readonly AuditEvent[]): Promise<void> };

@@ -48,7 +48,7 @@ export function isConsumerId(text: string): boolean {
   return text.length <= maxCredentialLength && idExpression.test(text);
 }
 
-/** A new pair for the consumer. The secret is to be shown once and never stored. */
+/** The secret is to be shown once and never stored. */
 export function makeCredentialPair(consumerId: string): CredentialPair {
   const idPart = consumerId.slice('con_'.length);
   const { key, secret } = prefixes[modeOf(consumerId)];
@@ -99,7 +99,7 @@ function withChecksum(text: string): string {
   return text + checksum;
 }
 
-/** What is stored in place of an API secret: HMAC-SHA-256 under the pepper, 32 bytes. */
+/** HMAC-SHA-256 under the pepper, 32 bytes, which is stored in place of the API secret. */
 export function hashSecret(apiSecret: string, pepper: KeyObject): Buffer {
   // By way of a text: a buffer from the pool costs a read less than one of its own, as `digest` would make.
   return Buffer.from(createHmac('sha256', pepper).update(apiSecret).digest('binary'), 'binary');

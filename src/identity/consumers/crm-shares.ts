@@ -30,7 +30,7 @@ export async function requireFreeShare(
 }
 
 /**
- * The same for a consumer whose record was read before and is about to be written with a larger share, in a way that two
+ * Checks a consumer whose record was read before and is about to be written with a larger share, in a way that two raises
  * at the same time cannot both succeed, on whichever replica or command line. A raise writes who it is for. The next one
  * first marks that consumer's record: if it is not written yet, that write fails and its request starts again; if it is,
  * its share counts. Throws `VersionConflict` as well, where another raise came first.

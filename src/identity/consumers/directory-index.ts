@@ -9,9 +9,8 @@ export interface Accepted {
   readonly result: 'accepted';
   readonly consumer: Caller;
   readonly consumerId: string;
-  /** What of the consumer has authenticated the request: the API key, or the name of a public key. */
+  /** The API key, or the name of a public key, that has authenticated the request. */
   readonly credential: string;
-  /** Whether the consumer may call from that address. */
   admitsFrom(address: string): boolean;
 }
 
@@ -20,7 +19,7 @@ export interface Refused {
   readonly consumerId: string | null;
   /** The API key that was presented, where it stood in no header of its own. */
   readonly credential?: string;
-  /** What is wrong, for a caller that has proved who it is. */
+  /** Shown only to a caller that has proved who it is. */
   readonly advice?: string;
 }
 
@@ -94,7 +93,6 @@ interface Loaded {
 /** API keys that are remembered after they were withdrawn; the oldest are forgotten first. */
 const maxGone = 10_000;
 
-/** All loaded consumers, by API key and by id. */
 export class DirectoryIndex {
   readonly #entries = new Map<string, IndexEntry>();
   readonly #loaded = new Map<string, Loaded>();

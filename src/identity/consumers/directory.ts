@@ -33,7 +33,7 @@ interface DirectoryOptions {
 interface DirectoryStatus {
   /** Whether the last refresh reached the secrets manager for everything. */
   connected: boolean;
-  /** Consumers that are loaded, broken records included. */
+  /** Broken records included. */
   consumers: number;
   /** Seconds since all of it was last read without a failure; null before that. */
   ageSeconds: number | null;
@@ -73,7 +73,6 @@ export class ConsumerDirectory {
   readonly #observed = new Map<string, number>();
 
   readonly #refreshAll = coalesce(() => this.#startRefresh());
-  /** The one that ends last. */
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #pauses: Pauses | undefined;

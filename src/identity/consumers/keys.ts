@@ -6,7 +6,6 @@ import { consumersFolder } from './stored-consumer.ts';
 export const pepperName = 'keys/pepper';
 /** Name of the secret that holds the key of the cursors that lists give out. */
 const cursorKeyName = 'keys/cursor';
-/** Folder of both. */
 export const keysFolder = 'keys';
 
 /**
@@ -46,7 +45,6 @@ export interface KeySets {
   readonly cursor: KeySet;
 }
 
-/** The keys as they were last read. */
 export interface Keys {
   /** Undefined until they were read once. */
   readonly loaded: KeySets | undefined;

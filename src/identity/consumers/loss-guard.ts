@@ -105,7 +105,7 @@ async function checkRevoked(secrets: SecretsManager, missing: readonly string[])
 }
 
 /**
- * The same check for a process that has just started and has seen no secrets yet. `wereKnown` resolves to whether there
+ * Checks for loss in a process that has just started and has seen no secrets yet. `wereKnown` resolves to whether there
  * were other consumers than the revoked ones. Throws `SecretsUnavailable`, and what `wereKnown` does.
  */
 export async function checkForLoss(

@@ -7,7 +7,7 @@ export const maxPeople = 20;
 export const maxClaimName = 100;
 export const maxClaimValue = 255;
 
-/** What people have in common who may act as a consumer: a claim of their ID token with this value, or with it among its values. */
+/** A claim of the ID token, with this value or with it among its values, that people have who may act as a consumer. */
 export interface PersonClaim {
   claim: string;
   value: string;
@@ -16,7 +16,7 @@ export interface PersonClaim {
 /** Claims of an ID token that can let a person act; texts. */
 export type Claims = Readonly<Record<string, string | readonly string[]>>;
 
-/** Of every token: whoever has signed in has them, with values that say nothing of the person. */
+/** Claims that every token has, with values that say nothing of the person. */
 const claimsOfTokens = new Set([
   'iss',
   'aud',
@@ -62,7 +62,6 @@ function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.flatMap(one) : one(value);
 }
 
-/** Whether a person with these claims may act as the consumer. */
 export function mayActAs(claims: Claims, { people = [] }: Pick<Consumer, 'people'>): boolean {
   return people.some(({ claim, value }) => {
     const found = Object.hasOwn(claims, claim) ? claims[claim] : undefined;

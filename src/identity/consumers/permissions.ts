@@ -16,7 +16,7 @@ import {
 } from './consumer.ts';
 import { visibleFields } from './visible-records.ts';
 
-/** A permission as it was requested, not checked yet. */
+/** Not checked yet. */
 export interface RequestedPermission {
   resource: string;
   actions: readonly string[];
@@ -30,7 +30,6 @@ export interface RequestedPermission {
 /** The fields that a permission on a resource may name; undefined for a resource without any. */
 export type FieldNames = (resource: string) => readonly string[] | undefined;
 
-/** What a caller needs for a request. */
 export interface RequiredPermission {
   resource: PermissionResource;
   action: PermissionAction;

@@ -34,12 +34,11 @@ export const storedPublicKeySchema = Type.Object({
 
 interface Kind {
   crv?: string;
-  /** What identifies the key, in the order of RFC 7638. */
+  /** Fields that identify the key, in the order of RFC 7638. */
   fields: readonly (keyof PublicKey)[];
   algorithms: readonly string[];
 }
 
-/** The kinds of keys that sign assertions. */
 const kinds: Readonly<Record<string, Kind>> = {
   RSA: { fields: ['e', 'kty', 'n'], algorithms: ['RS256', 'PS256'] },
   EC: { crv: 'P-256', fields: ['crv', 'kty', 'x', 'y'], algorithms: ['ES256'] },
@@ -98,7 +97,7 @@ export function checkPublicKeys(keys: readonly PublicKey[]): PublicKey[] {
 
 const maxRsaText = `of RSA with ${rsaBits.least} to ${rsaBits.most} bits`;
 
-/** What is wrong with a key, in words; the first that does not hold is said. */
+/** Faults of a key, in words; the first rule that does not hold is reported. */
 const rules: readonly [message: string, isMet: (key: PublicKey) => boolean][] = [
   [
     'must be a public key, and this one is private: make a new one, and keep it',

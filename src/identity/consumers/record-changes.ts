@@ -49,7 +49,6 @@ const defaults: Partial<Record<(typeof fields)[number], unknown>> = {
   people: [],
 };
 
-/** The service itself, at its first start. */
 export const service: Author = {
   actor: { type: 'service', id: 'service', name: 'service', person: null, verified: false },
   address: null,
@@ -57,7 +56,6 @@ export const service: Author = {
   request_id: null,
 };
 
-/** The person at the command line. */
 export function commandLine(): Author {
   const name = userName();
   return { ...service, actor: { type: 'command_line', id: name, name, person: null, verified: false } };
@@ -94,7 +92,7 @@ export function recordChange(
   return { ...after, auditEvents };
 }
 
-/** The events that a record holds, oldest first. */
+/** Oldest first. */
 export function waitingEvents({ auditEvents = [] }: Consumer): AuditEvent[] {
   return readAuditEvents(auditEvents);
 }
@@ -115,13 +113,12 @@ function changesOf(before: Consumer | null, after: Consumer): AuditEvent['change
   });
 }
 
-/** Of public keys the thumbprints: whole keys would fill the record. */
+/** Takes thumbprints of public keys: whole keys would fill the record. */
 function valueOf(consumer: Consumer, field: (typeof fields)[number]): unknown {
   const value = consumer[field] ?? defaults[field];
   return field === 'publicKeys' ? (value as PublicKey[]).map(thumbprintOf) : value;
 }
 
-/** The public half of the pair. */
 function changedKey(before: Consumer | null, after: Consumer, kind?: string): AuditEvent['changes'] {
   if (before !== null && kind !== 'consumer.rotated') return [];
   const keyOf = (consumer: Consumer | null) =>

@@ -38,7 +38,7 @@ async function addIds(secrets: SecretsManager, added: readonly string[]): Promis
   await secrets.write(revocationsName, `${value}\n`, found?.version ?? null);
 }
 
-/** Ids of the consumers that were revoked last. Throws `SecretsUnavailable`. */
+/** Throws `SecretsUnavailable`. */
 export async function readRevocations(secrets: SecretsManager): Promise<string[]> {
   return parse((await secrets.read(revocationsName))?.value);
 }

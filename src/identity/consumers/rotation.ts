@@ -5,7 +5,7 @@ import { isStillListed } from './consumer-view.ts';
 
 /** Pairs in a record, the new one included: it must fit what secrets managers hold (AWS: 64 KiB). */
 const maxPairs = 150;
-/** Of them valid at once; the rest is for expired ones, which stay listed. */
+/** Pairs valid at once; the rest is for expired ones, which stay listed. */
 const maxValid = 120;
 
 /** Longest grace window, a year; the setting has the same bound. */

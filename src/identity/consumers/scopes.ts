@@ -1,18 +1,16 @@
 import type { Consumer } from './consumer.ts';
 
-/** A person who has signed in at the company's provider. */
 export interface Person {
-  /** Of the provider, who the person is: it never changes. */
+  /** The provider's name of the person, which never changes. */
   subject: string;
-  /** As records and lists name the person. */
   actor: string;
 }
 
 /** A consumer as one request acts for it: with all its permissions, or with those that a token is for. */
 export interface Caller extends Consumer {
-  /** Of a token, `quotes:read` and the like; undefined where the request came with the pair. */
+  /** From a token, `quotes:read` and the like; undefined where the request came with the pair. */
   scopes?: ReadonlySet<string>;
-  /** Who acts as the consumer, proven; undefined where the request came with credentials of the consumer. */
+  /** Proven; undefined where the request came with credentials of the consumer. */
   person?: Person;
 }
 
@@ -21,7 +19,7 @@ function scopeOf(resource: string, action: string): string {
   return `${resource}:${action}`;
 }
 
-/** All scopes of the consumer, in a fixed order. */
+/** In a fixed order. */
 export function scopesOf({ permissions }: Pick<Consumer, 'permissions'>): string[] {
   return permissions.flatMap(({ resource, actions }) => actions.map((action) => scopeOf(resource, action)));
 }

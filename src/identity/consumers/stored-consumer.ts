@@ -33,10 +33,8 @@ const records = Compile(storedSchema);
 const permissions = Compile(Type.Object(permissionSchema.properties, { additionalProperties: false }));
 const firstResources: readonly string[] = ['members', 'quotes', 'bookings', 'consumers'];
 
-/** Folder of the consumers in the secrets manager. */
 export const consumersFolder = 'consumers';
 
-/** Name of the secret that holds the consumer. */
 export function consumerSecretName(id: string): string {
   return `${consumersFolder}/${id}`;
 }
@@ -51,7 +49,7 @@ export function undefinedIfBroken(error: unknown): undefined {
   if (!(error instanceof BrokenConsumer)) throw error;
 }
 
-/** The consumer in a secret of that name. Throws `BrokenConsumer`. */
+/** Throws `BrokenConsumer`. */
 export function parseConsumer(name: string, value: string): Consumer {
   const record = parseJson(name, value);
   if (!records.Check(record)) {
@@ -83,7 +81,6 @@ export function parseConsumer(name: string, value: string): Consumer {
 /** Longer records are stored without white space: a secrets manager takes 64 KiB. */
 const maxReadableBytes = 32 * 1024;
 
-/** The text to store. */
 export function formatConsumer({ unknownPermissions = [], ...consumer }: Consumer): string {
   const isGranted = (one: Permission) => consumer.enabled !== false && isForAllVersions(one);
   const granted = consumer.permissions.filter(isGranted);

@@ -21,14 +21,12 @@ const mostAncestors = mostMade;
 /** For so long, in milliseconds, a place is not given to others although its consumer is not there: it may be about to be. */
 const heldMs = 60_000;
 
-/** A line of the secret. */
 interface Member {
   id: string;
   /** RFC 3339. */
   at: string;
 }
 
-/** The place of a new consumer in its family. */
 export interface FamilyPlace {
   id: string;
   ancestors: string[];
@@ -50,7 +48,7 @@ export function isManagedBy(
   return modeOf(caller.id) === 'live' || id === caller.id || ancestors.includes(caller.id);
 }
 
-/** Ids of the consumers that the caller manages; undefined: all. */
+/** Undefined: all. */
 export function idsManagedBy(
   caller: Pick<Consumer, 'id'>,
   directory: Pick<ConsumerDirectory, 'newestFirst'>,
@@ -84,7 +82,6 @@ export async function confirmPlace(place: FamilyPlace, { secrets }: FamilyOption
   if (!parse(found?.value).some(({ id }) => id === place.id)) throw familyFull();
 }
 
-/** Gives the place of a consumer that was revoked to others. */
 export async function leavePlace(place: FamilyPlace, options: FamilyOptions): Promise<void> {
   await changeMembers(place, options, async (members) => members.filter(({ id }) => id !== place.id));
 }

@@ -2,21 +2,19 @@ import { sql } from 'kysely';
 import { randomUUID } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
 
-/** What a consumer has used until now, as the database has it. */
 export interface StoredUse {
   consumer_id: string;
   /** Days since 1970. */
   day: number;
   ofDay: number;
-  /** Of the month of that day. */
+  /** Requests in the month of that day. */
   ofMonth: number;
-  /** Of the day, by this process. */
+  /** Requests of the day that this process counted. */
   own: number;
 }
 
 const date = (day: number) => sql`(date '1970-01-01' + ${day}::int)`;
 
-/** The tables `allowance_uses` and `allowance_notices`. */
 export class AllowancesTable {
   readonly #database: Database;
   readonly #process = randomUUID();
@@ -35,7 +33,7 @@ export class AllowancesTable {
     `.execute(this.#database.sql);
   }
 
-  /** Of these consumers; those of which nothing is stored are left out. */
+  /** Consumers of which nothing is stored are left out. */
   read(consumerIds: readonly string[], day: number): Promise<StoredUse[]> {
     const ids = sql`select jsonb_array_elements_text(${JSON.stringify(consumerIds)}::jsonb)`;
     return this.#read(day, sql`and consumer_id in (${ids})`);

@@ -16,20 +16,17 @@ const refreshMs = 4000;
 /** Part of an allowance of which its consumer is told. */
 const noticedPart = 0.8;
 
-/** A consumer with what it may have. */
 export interface AllowanceOwner {
   id: string;
   allowance?: Allowance | null;
 }
 
-/** What is used of an allowance. */
 export interface AllowanceState extends Allowance {
   used: number;
   /** RFC 3339. */
   resets_at: string;
 }
 
-/** A consumer has used most of its allowance. */
 export interface AllowanceNotice {
   consumerId: string;
   state: AllowanceState;
@@ -48,7 +45,7 @@ interface AllowancesOptions {
   clock?: () => number;
 }
 
-/** What one consumer has used on the present day, and before it in the month. */
+/** Use on the present day, and before it in the month. */
 interface Use {
   /** Days since 1970. */
   day: number;
@@ -132,7 +129,7 @@ export class Allowances {
     return { ...this.#stateOf(use), allowed };
   }
 
-  /** What is used on all replicas; as far as this one knows while the database is unavailable. */
+  /** Use on all replicas; as far as this one knows while the database is unavailable. */
   async used({ id, allowance }: AllowanceOwner): Promise<AllowanceState | null> {
     if (!allowance) return null;
     try {
@@ -159,7 +156,7 @@ export class Allowances {
     return this.#table.compact();
   }
 
-  /** Writes what is left. Never throws. */
+  /** Never throws. */
   async stop(): Promise<void> {
     this.#listener = undefined;
     clearInterval(this.#refreshing);
@@ -225,7 +222,7 @@ export class Allowances {
   }
 }
 
-/** Of a consumer whose allowance is not known here yet: it is never reached. */
+/** For a consumer whose allowance is not known here yet: it is never reached. */
 const noAllowance: Allowance = { requests: Number.MAX_SAFE_INTEGER, per: 'day' };
 
 function usedOf({ allowance, own, ownRead, ofDay, ofMonth }: Use): number {

@@ -10,9 +10,8 @@ const parallelAdditions = 100;
 /** Other replicas add their counts this much later at most, and their clocks differ by less. */
 const lateSeconds = 5;
 
-/** What a key has left in the 60 seconds that end now. */
+/** Count in the 60 seconds that end now. */
 export interface RateLimitResult {
-  /** Whether this one was still within the limit. */
   allowed: boolean;
   remaining: number;
   /** Whole seconds until some of what was counted has left the window, from 1 to 60. */
@@ -20,7 +19,7 @@ export interface RateLimitResult {
 }
 
 interface RateCounterOptions {
-  /** What is counted, for the keys in the shared cache. */
+  /** Part of the keys in the shared cache. */
   name: string;
   cache: SharedCache;
   /** Milliseconds since 1970. */
@@ -41,7 +40,6 @@ export class RateCounter {
     this.#options = options;
   }
 
-  /** Keys that are counted. */
   get size(): number {
     return this.#counts.size;
   }

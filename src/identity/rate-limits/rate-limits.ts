@@ -21,14 +21,12 @@ interface RateLimitsOptions {
   clock?: () => number;
 }
 
-/** A limit with what callers see of it. */
 export interface RateLimit {
   /** Its name in the RateLimit headers. */
   name: string;
   perMinute: number;
   /** `own`: a limit for this key alone. */
   take(key: string, own?: number | null): RateLimitResult;
-  /** Whether the next one would be refused. */
   isReached(key: string): boolean;
 }
 

@@ -1,16 +1,16 @@
 export const windowSeconds = 60;
 
-/** What was counted in one second, by the clock. */
+/** Counts of one second, by the clock. */
 interface Slot {
   second: number;
-  /** Of all replicas, as the shared cache last reported. */
+  /** Count of all replicas, as the shared cache last reported. */
   shared: number;
-  /** Of this replica, not yet added to the shared cache. */
+  /** Count of this replica, not yet added to the shared cache. */
   own: number;
 }
 
 /**
- * What was counted for one key in the last 60 seconds, by second: some 70 slots at most. Of the second that is leaving the
+ * Counts of one key in the last 60 seconds, by second: some 70 slots at most. Of the second that is leaving the
  * window up to a tenth of the limit is left out: so no 60 seconds hold more than the limit and a tenth, however the
  * requests bunch, and a caller that sends evenly gets the whole limit.
  */
@@ -36,7 +36,6 @@ export class SlidingCount {
     this.#dropFirst(kept === -1 ? this.#slots.length : kept);
   }
 
-  /** What counts at that moment. */
   usedOf(limit: number, now: number): number {
     const [oldest] = this.#slots;
     if (oldest?.second !== secondOf(now) - windowSeconds) return this.#total;
