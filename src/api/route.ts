@@ -11,7 +11,6 @@ import type { StoredAnswer } from './idempotency/keyed-request.ts';
 import type { Claim } from './idempotency/ledger.ts';
 import type { PassedRequest } from './pipeline/pass-on.ts';
 
-/** The groups of operations that no feature brings. */
 export const platformTags = {
   Administration: 'Consumers and their credentials, and who tried to authenticate.',
   Operations: 'Health of the service and its documentation, without credentials.',
@@ -43,23 +42,22 @@ type Part<S extends RequestSchemas, K extends keyof RequestSchemas> = S[K] exten
   ? Static<S[K]>
   : undefined;
 
-/** What a handler gets: everything checked, nothing of the HTTP framework. */
+/** Checked input; nothing of the HTTP framework. */
 export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   params: Part<S, 'params'>;
   query: Part<S, 'query'>;
   body: Part<S, 'body'>;
-  /** What `prepare` made of the body. */
   prepared: P;
-  /** How the body differs from its schema; nothing but for a route that tells it. */
+  /** Differences of the body from its schema; empty but for a route that tells them. */
   faults: readonly Fault[];
   headers: IncomingHttpHeaders;
   /** The body as it came. */
   bodyText: string;
   /** The caller; undefined on public routes. */
   consumer: Caller | undefined;
-  /** What of the caller has authenticated it: an API key, or the name of a public key. */
+  /** The API key, or the name of a public key, that has authenticated the caller. */
   credential: string | undefined;
-  /** Of an authenticated caller; null where its connection has ended. */
+  /** Address of an authenticated caller; null where its connection has ended. */
   address: string | null;
   call: Call;
   /**
@@ -75,7 +73,6 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
 
 export type KeyRule = 'required' | 'optional' | 'ignored';
 
-/** What a handler answers. */
 export interface RouteAnswer {
   status: number;
   headers?: Record<string, string>;
@@ -87,7 +84,6 @@ export interface RouteAnswer {
   isStored?: true;
 }
 
-/** A documented answer: what it means, its schema, an example, and headers beyond the usual. */
 export interface DocumentedAnswer {
   description: string;
   schema?: TSchema;
@@ -112,7 +108,6 @@ export interface Deprecation {
 
 /** Lets in requests with a signature over the bytes of their body, in place of credentials. */
 export interface SignatureCheck {
-  /** Whether there is any signature. */
   isSent(headers: IncomingHttpHeaders): boolean;
   /** Why a request is refused, in a word for the log; undefined where its signature is valid. Throws `Problem`. */
   refusalOf(headers: IncomingHttpHeaders, bytes: Buffer): string | undefined;
@@ -147,7 +142,6 @@ export interface Tool {
   matches?: { name: string; description: string };
 }
 
-/** The events about what a route reads, for the documentation. */
 export interface DocumentedEvents {
   /** Type of the resource: `quote`. */
   resource: string;
@@ -167,7 +161,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
-  /** What callers whose writes need approval are told to do, where a hand-off is no way out: the end of a sentence. */
+  /** Advice to callers whose writes need approval, where a hand-off is no way out: the end of a sentence. */
   approvalAdvice?: string;
   /** It is for browsers, or speaks another protocol: the document of the API leaves it out. */
   isUnlisted?: true;
@@ -198,7 +192,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;
   /**
-   * What its requests with a key are about, for histories: types of records, several where the request says which one it is.
+   * Subjects of its requests with a key, for histories: types of records, several where the request says which one it is.
    * `makes`: the request makes the record.
    */
   requested?: { about: readonly HistorySubject['type'][]; makes?: true };
@@ -222,7 +216,6 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * fields needs each of them. Runs before the schemas are checked; for such callers only.
    */
   usedFields?(request: { body: unknown; query: unknown }, resource: string): readonly string[];
-  /** An answer of the ledger as the caller may see it now. */
   showStored?(answer: StoredAnswer, call: Call, body: Part<S, 'body'>): StoredAnswer;
   /**
    * Before a stored answer is given again, where the handler decides who may: throws `Problem` where the caller may not ask
@@ -231,7 +224,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
   /** The External ID of what a request makes, where its content says which one it is. */
   externalIdOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>): string | undefined;
-  /** What a request with this External ID makes, where that is several records: each its type and its own External ID. */
+  /** The records, where a request makes several: each its type and its own External ID. */
   recordsOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>, externalId: string): string[];
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
@@ -253,7 +246,6 @@ export function defineRoute<const S extends RequestSchemas, const K extends KeyR
   return route;
 }
 
-/** A JSON answer. */
 export function json(status: number, value: unknown, headers: Record<string, string> = {}): RouteAnswer {
   return { status, body: JSON.stringify(value), headers };
 }

@@ -153,7 +153,6 @@ export function createServer(options: ServerOptions): Server {
   return app;
 }
 
-/** The settings of Node's server, with or without TLS. */
 function settingsOf({ headMs, requestMs, checkMs }: ArrivalTimes) {
   return {
     maxHeaderSize,
@@ -176,7 +175,7 @@ function openServer(options: ServerOptions, handler: RequestListener): RawServer
   return server;
 }
 
-/** The one that brings a connection on which HTTP is spoken. */
+/** Emitted for a connection on which HTTP is spoken. */
 function connectionEvent({ tls }: ServerOptions): 'connection' | 'secureConnection' {
   return tls ? 'secureConnection' : 'connection';
 }

@@ -6,18 +6,15 @@ import { trackedResponses } from '../../platform/http/connections.ts';
 /** How long a connection that was ended is still read, and how much: enough for a client to see the answer. */
 const lingerMs = 5000;
 const lingerBytes = 16 * 1_048_576;
-/** The same for a connection that is ended during the stop, which waits for it. */
+/** Milliseconds for a connection that is ended during the stop, which waits for it. */
 const lingerMsOfStop = 1000;
 
-/** A request and the answer to it. */
 export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
 }
 
-/** The connections of a server. */
 export interface Connections {
-  /** The request that came last on a connection. */
   latest(socket: Socket): Exchange | undefined;
   /** Asks a client that waits for it (`Expect: 100-continue`) to send its body. */
   askForBody(request: IncomingMessage): void;

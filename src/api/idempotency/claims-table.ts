@@ -11,7 +11,6 @@ import { expandBody, type PackedAnswer } from './answer-text.ts';
 import { type ClaimKey, claimant, type KeyedRequest } from './keyed-request.ts';
 import { isLeased } from './leases-table.ts';
 
-/** A claim that was just taken. */
 export interface ClaimRow extends Held {
   external_id: string;
   entity_tag_before: string | null;
@@ -20,7 +19,6 @@ export interface ClaimRow extends Held {
   created_at: Date;
 }
 
-/** The answer of an owner to its claim. */
 export interface Completion {
   claim: ClaimKey;
   fence: string;
@@ -321,7 +319,6 @@ async function names({ is_named, response_compressed }: SearchedClaim, memberId:
   return (await expandBody(response_compressed)).toLowerCase().includes(memberId);
 }
 
-/** What one claim is known by, as text. */
 export function identify({ consumerId, key }: ClaimKey): string {
   return `${consumerId} ${key}`;
 }

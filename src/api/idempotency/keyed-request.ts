@@ -8,7 +8,6 @@ import { isUuid } from '../../platform/base/uuid.ts';
  */
 export const claimant = 'repeat of ';
 
-/** The id of the consumer whose claim is kept under this name. */
 export function consumerOfClaim(name: string): string {
   return name.startsWith(claimant) ? name.slice(claimant.length) : name;
 }
@@ -24,34 +23,31 @@ export interface KeyedRequest {
   externalId: string;
   /** The record that the request is about, where its path names one; else it is the External ID. */
   recordId?: string | undefined;
-  /** What it may make, where that is several records: each its type and External ID, as in `quote <External ID>`. */
+  /** Records that it may make, where they are several: each its type and External ID, as in `quote <External ID>`. */
   records?: readonly string[] | undefined;
   /** The person, as X-Actor named them. */
   actor?: string | undefined;
-  /** That person has signed in. */
   isActorProven?: boolean;
-  /** The record that an unconditional change writes. */
   overwrites?: string | undefined;
   /** For a request without a key: for so long after its arrival the same one counts as its repeat. */
   repeatWindowSeconds?: number | undefined;
 }
 
-/** What a claim is known by. */
 export type ClaimKey = Pick<KeyedRequest, 'consumerId' | 'key'>;
 
-/** An answer as it leaves the service: what a repeat gets again. */
+/** Sent again to a repeat. */
 export interface StoredAnswer {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-/** What makes a repeat the same request; `body` is the raw bytes as they came. */
+/** Equal for a repeat; `body` is the raw bytes as they came. */
 export interface RequestIdentity {
   method: string;
   path: string;
   ifMatch: string | undefined;
-  /** What bounds the caller to some records, where that can change the answer. */
+  /** Bounds of the caller to some records, where they can change the answer. */
   scope?: string | undefined;
   body: Uint8Array;
 }

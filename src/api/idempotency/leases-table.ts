@@ -33,7 +33,6 @@ const recordLease = leasesOf({
   leasedUntil: 'leased_until',
 });
 
-/** Leases of claims on records. */
 export class LeasesTable {
   readonly #database: Database;
 
@@ -64,7 +63,6 @@ export class LeasesTable {
     return rows.length > 0;
   }
 
-  /** Gives records back before the claim is completed. */
   async end(records: readonly string[], { consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
       delete from record_leases l

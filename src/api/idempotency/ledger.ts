@@ -52,7 +52,7 @@ export interface Claim {
    * done. Throws `idempotency_in_progress` while another one is under way.
    */
   leaseRecord(record: string): Promise<void>;
-  /** The same for several records, all or none, in one statement. */
+  /** Leases all or none of several records, in one statement. */
   leaseRecords(records: readonly string[]): Promise<void>;
   /**
    * Names the record that this unconditional change writes, for a caller that may see some records only: after the look-up
@@ -164,7 +164,6 @@ async function answerUnadmitted(
   return answerFromEarlier(earlier, request, metrics);
 }
 
-/** The leases of one claim on records that it writes, if it has taken any. */
 function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
   let leased: readonly string[] = [];
   return {
@@ -220,7 +219,6 @@ function ownedClaim(
   };
 }
 
-/** The answer to a request whose claim another request has, or had. */
 function answerFromEarlier(
   row: EarlierClaim | undefined,
   request: KeyedRequest,
@@ -255,20 +253,17 @@ function answerErased(status: number, location: string | undefined): Problem {
   return new Problem('conflict', detail + where);
 }
 
-/** The answer to a repeat while the first request, or its plan, is under way. */
 export function inProgress(): Problem {
   const detail =
     'The first request with this Idempotency-Key is still running. Send the same request again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 
-/** The same for one without a key. */
 function sameInProgress(): Problem {
   const detail = 'The same request arrived before and is still running. Send it again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 
-/** The answer to a write while another one has its record. */
 export function recordInUse(): Problem {
   const detail = 'Another write to this record is still running. Send the same request again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });

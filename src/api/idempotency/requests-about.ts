@@ -3,15 +3,12 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { claimant } from './keyed-request.ts';
 
-/** A keyed request that the ledger still knows. */
 export interface KnownRequest {
   consumer_id: string;
   actor: string | null;
   verified: boolean;
-  /** Name of the operation. */
   operation: string;
   created_at: Date;
-  /** It was answered with a problem, for good. */
   is_refused: boolean;
 }
 

@@ -11,7 +11,6 @@ export interface Parameter {
 
 type Content = Partial<Record<string, { example: unknown }>>;
 
-/** What samples need of an operation of the document. */
 export interface Operation extends JsonObject {
   operationId: string;
   parameters: Parameter[];
@@ -28,7 +27,7 @@ interface Sample {
   source: string;
 }
 
-/** The operations that are used most, by their methods of the client. */
+/** Keys are methods of the client. */
 const clientMethods: Readonly<Record<string, string>> = {
   handOff: 'handOff',
   handOffTrip: 'handOffTrip',
@@ -86,7 +85,6 @@ function resolved({ parameters }: Operation, shared: Parameters): Parameter[] {
 interface Call {
   method: string;
   path: string;
-  /** Parameters in the path. */
   names: readonly string[];
   body: unknown;
 }

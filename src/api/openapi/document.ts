@@ -8,7 +8,6 @@ import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
 import { type DocumentedWebhook, webhookItems } from './webhooks.ts';
 
-/** What the document has beside the routes. */
 interface DocumentParts {
   /** The groups of operations, in their order, with descriptions. */
   tags: Readonly<Record<string, string>>;
@@ -101,7 +100,7 @@ const securitySchemes = {
   },
 };
 
-/** Of what issues tokens. A private key in place of the secret has no kind of its own in OpenAPI. */
+/** Security schemes for tokens. A private key in place of the secret has no kind of its own in OpenAPI. */
 function tokenSchemes(tokenUrl: string): JsonObject {
   const scopes = permissionResources.flatMap((resource) =>
     permissionActions.map((action) => [`${resource}:${action}`, `The permission to ${action} ${resource}.`]),

@@ -130,7 +130,6 @@ const headers = {
 
 export type HeaderName = keyof typeof headers;
 
-/** The headers as components of the document. */
 export const headerComponents: JsonObject = Object.fromEntries(
   Object.entries<Header>(headers).map(([key, { always, description, schema, example }]) => [
     key,
@@ -152,7 +151,6 @@ export function usualHeaders({ permission, form, deprecation }: Route, isProblem
   ];
 }
 
-/** References to them, for one answer. */
 export function headerRefs(names: Iterable<HeaderName>): JsonObject {
   const refs: JsonObject = {};
   for (const key of names) {
@@ -162,7 +160,6 @@ export function headerRefs(names: Iterable<HeaderName>): JsonObject {
   return refs;
 }
 
-/** An answer's own headers, as its route describes them. */
 export function ownHeaders(described: Record<string, string> = {}): JsonObject {
   const own: JsonObject = {};
   for (const [name, description] of Object.entries(described)) {
@@ -247,7 +244,6 @@ const requestHeaders = {
   },
 } satisfies Record<string, JsonObject>;
 
-/** The headers of requests as components of the document. */
 export const parameterComponents: JsonObject = Object.fromEntries(
   Object.entries(requestHeaders).map(([name, header]) => [
     name,
@@ -255,7 +251,6 @@ export const parameterComponents: JsonObject = Object.fromEntries(
   ]),
 );
 
-/** A reference to one of them. */
 export function parameterRef(name: keyof typeof requestHeaders): JsonObject {
   return { $ref: `#/components/parameters/${name}` };
 }

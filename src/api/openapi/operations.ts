@@ -5,7 +5,6 @@ import { type HeaderName, headerRefs, ownHeaders, parameterRef, usualHeaders } f
 import type { ProblemResponses } from './problem-responses.ts';
 import { exampleOf, type JsonObject, type SchemaWriter } from './schemas.ts';
 
-/** A route as an operation of the document. */
 export function operation(
   route: Route,
   schemas: SchemaWriter,
@@ -43,7 +42,7 @@ export function usualSecurity(issuesTokens: boolean): Security[] {
   return [{ apiKey: [], apiSecret: [] }, ...(issuesTokens ? [{ oauth2: [] }] : [])];
 }
 
-/** What a public route accepts: a signature, credentials of a consumer or none, or nothing. */
+/** Security of a public route: a signature, credentials of a consumer or none, or nothing. */
 function openSecurity({ permission, signature, form }: Route, issuesTokens: boolean): Security[] {
   if (signature) return [{ webhookSignature: [] }];
   if (form) return [{ clientSecret: [] }, {}];

@@ -3,7 +3,6 @@ import { currentSchema, noExample } from '../../platform/base/current-schema.ts'
 
 export type JsonObject = Record<string, unknown>;
 
-/** The keywords that the schemas of routes are made of. */
 interface Keywords extends JsonObject {
   title?: string;
   type?: string;
@@ -16,11 +15,10 @@ interface Keywords extends JsonObject {
   examples?: unknown[];
 }
 
-/** Turns the schemas of routes into those of the document. */
 export interface SchemaWriter {
-  /** What consumers send: closed, since unknown fields and values are refused. */
+  /** Closed, since unknown fields and values of requests are refused. */
   request(schema: TSchema): JsonObject;
-  /** What answers hold: open, since fields and values may be added within a version. */
+  /** Open, since fields and values of answers may be added within a version. */
   answer(schema: TSchema): JsonObject;
   /** The schemas that have a title, by it; everywhere else they are referred to. */
   readonly components: JsonObject;
@@ -60,7 +58,7 @@ export function inlineSchema(schema: TSchema): JsonObject {
   return writeKeywords(rest, 'request', (part) => inlineSchema(part));
 }
 
-/** That of an answer. */
+/** A schema of answers that stands alone, without references. */
 export function inlineAnswer(schema: TSchema): JsonObject {
   const { title: _, ...rest } = ofToday(schema as Keywords);
   return writeKeywords(rest, 'answer', (part) => inlineAnswer(part));

@@ -2,20 +2,16 @@ import type { TSchema } from 'typebox';
 import { parameterRef } from './headers.ts';
 import type { JsonObject, SchemaWriter } from './schemas.ts';
 
-/** What the service sends to addresses of consumers, for the documentation. */
 export interface DocumentedWebhook {
   tag: string;
   summary: string;
   description: string;
-  /** Of its body. */
   schema: TSchema;
-  /** A body that fits the schema. */
   example: object;
 }
 
 const again = 'It is sent again, at growing intervals.';
 
-/** What a receiver may answer. */
 const responses = {
   '2XX': { description: 'It was taken.' },
   '400': { description: again },

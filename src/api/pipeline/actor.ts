@@ -5,7 +5,6 @@ import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The person who acts, where the request names one. */
     actor: string | undefined;
   }
 }

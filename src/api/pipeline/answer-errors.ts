@@ -114,7 +114,6 @@ function logFailure(problem: Problem, request: FastifyRequest, { raw }: FastifyR
 
 const oneYear = 'max-age=31536000';
 
-/** The headers of every answer. */
 export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id);
   reply.header('x-content-type-options', 'nosniff');

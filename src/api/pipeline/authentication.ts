@@ -42,7 +42,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; undefined on public routes. */
     consumer: Caller | undefined;
-    /** The request has been counted, by one limit. */
     isCounted: boolean;
     /** It is over that limit; thrown where the order of checks has the limit. */
     limitRefusal: Problem | undefined;
@@ -52,7 +51,6 @@ declare module 'fastify' {
           consumerId: string | null;
           /** As in `Accepted`. */
           credential: string | undefined;
-          /** Who has signed in and sent it. */
           person: string | undefined;
         })
       | undefined;
@@ -284,7 +282,7 @@ function sumOf(address: string): AttemptSum {
   return { by: 'network', name: networkOf(address) };
 }
 
-/** The credentials in the headers of a request; `sessions`: where sessions count. */
+/** `sessions`: where sessions count. */
 export function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): PresentedCredentials {
   const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization, cookie } = headers;
   const token = authorization === undefined ? undefined : bearerTokenIn(authorization);
@@ -292,13 +290,12 @@ export function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): P
   return { apiKey: single(apiKey), apiSecret: single(apiSecret), token, ...(session && { session }) };
 }
 
-/** The token of `Authorization: Bearer` (RFC 6750 section 2.1); undefined for any other scheme. */
+/** RFC 6750 section 2.1; undefined for any other scheme. */
 export function bearerTokenIn(authorization: string): string | undefined {
   const [scheme, ...rest] = authorization.split(' ');
   return scheme?.toLowerCase() === 'bearer' ? rest.join(' ') : undefined;
 }
 
-/** Whether anything of credentials was sent. */
 export function isPresent({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
   return Boolean(apiKey || apiSecret || token || session);
 }
@@ -361,7 +358,7 @@ export function sessionFaultOf(
   return undefined;
 }
 
-/** What is needed before the body is read: one of these; any credentials will do where it is empty. */
+/** Permissions to have one of before the body is read; any credentials will do where it is empty. */
 function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {
   if ('anyCredentials' in permission) return [];
   return 'anyOf' in permission ? permission.anyOf : [permission];

@@ -11,7 +11,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** See `bytesOf`. */
     bodyBytes: Buffer | undefined;
-    /** The body as text. */
     bodyText: string;
   }
 }

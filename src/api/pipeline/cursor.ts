@@ -11,7 +11,7 @@ const versionBytes = 4;
 /** Longest cursor that is read. */
 export const maxCursorLength = 400;
 
-/** Turns a position in a list into a cursor that clients can neither read nor make nor change. */
+/** Clients can neither read nor make nor change a cursor. */
 export interface CursorCodec {
   encode(position: unknown, list: string): string;
   /** Throws `invalid_cursor`. */

@@ -4,7 +4,6 @@ import type { Route } from '../route.ts';
 import { maxFaults } from './framework-errors.ts';
 import type { Step } from './step.ts';
 
-/** The keywords of JSON Schema that are read here. */
 interface Schema {
   properties?: Record<string, Schema>;
   additionalProperties?: unknown;

@@ -16,7 +16,6 @@ import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The body is a form, and nothing else is. */
     takesForm?: boolean;
     answerProblem?: Route['answerProblem'];
   }

@@ -37,7 +37,6 @@ export function problemOfFramework(
 
 export const formType = 'application/x-www-form-urlencoded';
 
-/** The body is neither a form nor JSON, or the wrong one of them. */
 export function wrongMediaType(takesForm: boolean): Problem {
   const [what, type] = takesForm ? ['a form', formType] : ['JSON', 'application/json'];
   return new Problem('unsupported_media_type', `Send the body as ${what}, with Content-Type: ${type}.`);
@@ -113,7 +112,7 @@ const formats: Record<string, string> = {
   text: 'must be well-formed text without the NUL character',
 };
 
-/** What the checker says of a schema, each where its keyword has it. */
+/** Limits that the checker names, each where its keyword has it. */
 interface Limits {
   limit: number;
   multipleOf: number;

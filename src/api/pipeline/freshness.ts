@@ -33,7 +33,7 @@ function shortest(seconds: readonly number[]): number | undefined {
   return seconds.length === 0 ? undefined : Math.min(...seconds);
 }
 
-/** The header that says how old an answer is, where it is not the CRM's of now. */
+/** Empty where the answer is the CRM's of now. */
 export function ageHeader({ ageSeconds }: { ageSeconds?: number }): { age?: string } {
   return ageSeconds === undefined ? {} : { age: String(ageSeconds) };
 }

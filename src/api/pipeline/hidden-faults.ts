@@ -28,7 +28,7 @@ export function refusalBy(faults: readonly Fault[]): string {
   return `The CRM refused the record: ${faults.map(({ message }) => message).join('; ')}`;
 }
 
-/** The same for an answer, which may have been stored while the caller saw more. One that names no fields may be about any. */
+/** Hides faults of a stored answer, whose caller may have seen more then. One that names no fields may be about any. */
 export function withoutHiddenRefusal(answer: StoredAnswer, visible: VisibleFields): StoredAnswer {
   if (visible === undefined || answer.status !== 422) return answer;
   const { code, detail, request_id, errors } = JSON.parse(answer.body) as StoredProblem;

@@ -21,7 +21,6 @@ export interface PassedKey {
   repeatWindowSeconds: number | undefined;
 }
 
-/** What a route has another one answer. */
 export interface PassedRequest {
   method: string;
   /** Path and query. */
@@ -35,7 +34,7 @@ export interface PassedRequest {
   refusal?: Problem | undefined;
   /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
   key(): Promise<PassedKey>;
-  /** What makes a repeat the same, in place of the bytes of the body. */
+  /** Makes a repeat equal, in place of the bytes of the body. */
   identity(): string;
   /** The problem in words for its caller, who has sent no header of it. */
   reword(problem: Problem): Problem;
@@ -66,12 +65,12 @@ export function passOn(outer: FastifyRequest, inner: PassedRequest): Promise<Sto
   return response.answer;
 }
 
-/** What was passed on as this message; undefined for one that came over a connection. */
+/** Undefined for a message that came over a connection. */
 export function passedRequestOf(message: IncomingMessage): PassedRequest | undefined {
   return message instanceof InnerMessage ? message.passed : undefined;
 }
 
-/** Of one that was passed on: it was counted as the outer one. */
+/** Takes over the count of the outer request. */
 export function takeOverCount(request: FastifyRequest): void {
   if (!(request.raw instanceof InnerMessage)) return;
   request.isCounted = true;
@@ -119,7 +118,6 @@ class InnerMessage extends IncomingMessage {
   }
 }
 
-/** Keeps the answer that is sent with it. */
 class InnerResponse extends ServerResponse {
   readonly answer: Promise<StoredAnswer>;
   #headers: Record<string, unknown> = {};

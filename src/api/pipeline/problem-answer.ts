@@ -7,7 +7,6 @@ function problemPath(code: string): string {
   return `/v1/problems/${code}`;
 }
 
-/** The occurrence of the problem that the reference shows, as if it had been thrown. */
 export function exampleProblem(code: ProblemCode): Problem {
   const { detail, facts }: { detail: string; facts?: ProblemFacts } = problems[code].example;
   return new Problem(code, detail, facts);

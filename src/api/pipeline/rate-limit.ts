@@ -7,7 +7,6 @@ import { copyOfText } from '../../platform/base/copy-of-text.ts';
 import { networkOf } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 
-/** An answer that gets headers. */
 export interface Headed {
   header(name: string, value: string): unknown;
 }

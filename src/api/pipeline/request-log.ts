@@ -60,7 +60,6 @@ export function observeRefused(request: FastifyRequest, reply: FastifyReply, obs
   new Observation(request, reply, observers).workDone();
 }
 
-/** Follows one request to its end. */
 class Observation {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;

@@ -125,7 +125,7 @@ function callOf({ id, span, consumer, actor }: FastifyRequest): Call {
   };
 }
 
-/** All that a handler gets but for the claim. Throws what `prepare` does. */
+/** Throws the errors of `prepare`. */
 async function inputOf(route: Route, request: FastifyRequest, call: Call) {
   return {
     params: request.params as never,
@@ -157,7 +157,7 @@ function asReplay(answer: StoredAnswer): StoredAnswer {
   return { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } };
 }
 
-/** The fields that the caller sees of what its request is about. Where the body decides over that, the route leaves out what is hidden. */
+/** Fields that the caller sees. Where the body decides over that, the route leaves out what is hidden. */
 function fieldsSeenBy({ permission }: Route, call: Call): VisibleFields {
   return 'resource' in permission ? call.visibleFields?.(permission.resource) : undefined;
 }
@@ -196,7 +196,7 @@ async function requestToClaim(
   };
 }
 
-/** That of one that was passed on is made of all of it, and so only once it is known to be right. */
+/** Makes the key of a passed-on request from all of it, and so only once it is known to be right. */
 async function keyOf(
   route: Route,
   { raw, idempotencyKey }: FastifyRequest,
@@ -205,7 +205,6 @@ async function keyOf(
   return passed?.key() ?? { key: idempotencyKey, repeatWindowSeconds: undefined };
 }
 
-/** External IDs of what a new request makes. */
 function madeBy(
   route: Route,
   input: Awaited<ReturnType<typeof inputOf>>,
@@ -219,7 +218,6 @@ function identifyingBytes(request: FastifyRequest): Buffer {
   return passed === undefined ? bytesOf(request) : Buffer.from(passed.identity());
 }
 
-/** The record that a path names. */
 function recordIn(params: unknown): string | undefined {
   const { id } = (params ?? {}) as { id?: string };
   return id !== undefined && isUuid(id) ? id.toLowerCase() : undefined;

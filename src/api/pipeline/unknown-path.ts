@@ -29,7 +29,7 @@ function endsInSlash(request: FastifyRequest): boolean {
   return /^[^?]*\/(?:\?|$)/.test(request.url) && !/[/*]$/.test(request.routeOptions.url ?? '');
 }
 
-/** What paths begin with, and what is left out most often. */
+/** Prefixes that are left out most often. */
 const prefixes = ['api', 'v1'];
 
 interface KnownPath {

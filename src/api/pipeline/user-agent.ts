@@ -5,7 +5,7 @@ import { escapeInvisible } from '../../platform/base/visible-text.ts';
 /** Characters that are kept of what a client calls itself. */
 const maxLength = 255;
 
-/** What the client calls itself, at most 255 characters; null where it does not say. 50,000 attempts may hold one. */
+/** At most 255 characters; null where the client sends none. 50,000 attempts may hold one. */
 export function userAgentOf({ 'user-agent': name }: IncomingHttpHeaders): string | null {
   if (name === undefined) return null;
   const shown = escapeInvisible(name.slice(0, maxLength));

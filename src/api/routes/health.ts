@@ -114,7 +114,7 @@ const platformExample = {
   cache: { connected: true },
 };
 
-/** What is shown without credentials: no counts, ages, quotas or reasons. Test keys do not see the integration user either. */
+/** Leaves out counts, ages, quotas and reasons. Test keys do not see the integration user either. */
 function publicPart({ status, ...parts }: HealthReport, showsUser: boolean): HealthReport {
   const states = Object.entries(parts).map(([name, part]) => {
     const { connected, user: integrationUser } = part as ConnectionState;

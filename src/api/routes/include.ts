@@ -4,7 +4,6 @@ import type { Caller } from '../../identity/consumers/scopes.ts';
 
 const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
 
-/** Query parameter of reads that can show the member. */
 export const includeParameter = {
   include: Type.Optional(Type.Enum(['member'], { description, examples: ['member'] })),
 };

@@ -9,7 +9,6 @@ const maxLimit = 200;
 export const maxPageBytes = 4 * 1024 * 1024;
 const exampleCursor = 'AAAAAfmC1Pp0Yt9dTnQ7wXb2vKzN5sJrG8hLqE3uVaM';
 
-/** The query parameters that every list has. */
 export const pageParameters = {
   limit: Type.Optional(
     Type.Integer({
@@ -32,12 +31,11 @@ export const pageParameters = {
   ),
 };
 
-/** What a cursor is bound to: the list with its filters, and what of it the caller sees. */
+/** Binds a cursor to the list with its filters, and to the part of it that the caller sees. */
 export function listName(filters: readonly unknown[], visible: Visible): string {
   return JSON.stringify(visible === 'all' ? filters : [...filters, visible]);
 }
 
-/** The envelope of a list. */
 export function pageSchema(item: TSchema, title: string, description: string) {
   return Type.Object(
     {

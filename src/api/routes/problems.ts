@@ -98,7 +98,6 @@ function asPage(code: ProblemCode): string {
   );
 }
 
-/** Without the backquotes of Markdown. */
 function plain(text: string): string {
   return text.replaceAll('`', '');
 }

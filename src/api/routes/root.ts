@@ -2,7 +2,6 @@ import { Problem } from '../../platform/base/problem.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { prefersHtml } from '../static-body.ts';
 
-/** Leads people to a page and programs to the documentation. */
 export function rootRoute(home: string): Route {
   return defineRoute({
     method: 'GET',

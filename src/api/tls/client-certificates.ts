@@ -9,7 +9,7 @@ import { wallMs } from '../../platform/base/chance.ts';
 /** The authorities whose client certificates are trusted, by fingerprint; another object whenever they change. */
 export type Authorities = ReadonlyMap<string, X509Certificate>;
 
-/** What is known of a connection. Its certificate cannot change while it is open, but whether it is trusted can. */
+/** The certificate of a connection cannot change while it is open, but whether it is trusted can. */
 interface Connection {
   certificate: X509Certificate | undefined;
   /** As consumers' records have it. */
@@ -33,12 +33,10 @@ export const checkWithoutTls: CertificateCheck = {
   admits: (consumer) => !isBound(consumer),
 };
 
-/** Whether the consumer needs a certificate of its own. */
 function isBound({ certificateFingerprints, certificateNames = [] }: Consumer): boolean {
   return certificateFingerprints.length > 0 || certificateNames.length > 0;
 }
 
-/** Checks the certificate that the client presented when its connection was made. */
 export class ClientCertificates implements CertificateCheck {
   readonly #isRequired: boolean;
   readonly #connections = new WeakMap<Socket, Connection>();
@@ -49,7 +47,6 @@ export class ClientCertificates implements CertificateCheck {
     this.#isRequired = isRequired;
   }
 
-  /** Those that are trusted now. */
   get authorities(): Authorities {
     return this.#authorities;
   }

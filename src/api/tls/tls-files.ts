@@ -6,11 +6,11 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../../platform/base/chance.ts';
 import type { TlsSettings } from '../../platform/settings/table.ts';
 
-/** What the files hold, checked: it can be served. */
+/** Checked: it can be served. */
 export interface TlsMaterial {
   /** Everything that a secure context is made of: setting a new one replaces the old one whole. */
   context: SecureContextOptions;
-  /** Those whose client certificates are trusted, by fingerprint. */
+  /** Authorities whose client certificates are trusted, by fingerprint. */
   authorities: ReadonlyMap<string, X509Certificate>;
   /** Same digest, same files. */
   digest: string;

@@ -40,11 +40,10 @@ export interface Rotation extends CredentialPair {
 type Change = ConsumerChange | ((consumer: Consumer) => ConsumerChange);
 
 /**
- * Each change of a consumer is written to the secrets manager with compare-and-set, applied by this
- * process at once and announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id,
- * `invalid_request`, `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an
- * authority also `permission_denied` for what exceeds the caller, and `conflict` for what would leave no
- * administrator.
+ * Each change of a consumer is written to the secrets manager with compare-and-set, applied by this process at once and
+ * announced to the others. Throws `Problem`: `not_found` for an unknown or malformed id, `invalid_request`,
+ * `secrets_unavailable`, and `conflict` for a record that is broken or changes all the time. With an authority also
+ * `permission_denied` for what exceeds the caller, and `conflict` for what would leave no administrator.
  */
 export interface ConsumerAdministration {
   create(wanted: NewConsumer, authority?: Authority): Promise<CreatedConsumer>;

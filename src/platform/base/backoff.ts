@@ -1,8 +1,8 @@
-/** How pauses between tries grow: from `first` to `most`, in one unit. */
+/** In one unit. */
 interface Pauses {
   first: number;
   most: number;
-  /** How many times as long each further one is; 2 where it is left out. */
+  /** Growth with each further one; 2 where it is left out. */
   factor?: number;
 }
 

@@ -20,7 +20,6 @@ export interface Freshness {
   readonly staleIfErrorSeconds?: number | undefined;
 }
 
-/** The context of one request, passed through every layer. */
 export interface Call {
   /** Id of the request, for logs. */
   requestId: string;
@@ -30,7 +29,6 @@ export interface Call {
   deadline: number;
   /** Consumer on whose behalf the work is done; undefined for the service's own work. */
   consumerId?: string | undefined;
-  /** Its name. */
   consumerName?: string | undefined;
   /** The person at the consumer who acts, as the request names them or has signed in: 1 to 255 printable characters. */
   actor?: string | undefined;
@@ -66,7 +64,6 @@ export function isAlone({ background }: Pick<Call, 'background'>): boolean {
 /** All the time that a request has, queue, token and retries included. */
 const requestBudgetMs = 25_000;
 
-/** What the service's own work sees. */
 export const everything = (): Visible => 'all';
 
 /**

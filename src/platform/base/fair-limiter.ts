@@ -18,7 +18,6 @@ export class FairLimiter {
     });
   }
 
-  /** How many tasks of a tenant wait. */
   waitingOf(tenant: string): number {
     return this.#waiting.countOf(tenant);
   }

@@ -53,7 +53,6 @@ export class FairQueue<T> {
       for (const value of queue.values().take(1)) yield [tenant, value];
   }
 
-  /** How many values of each tenant wait. */
   *counts(): Generator<[tenant: string, count: number]> {
     for (const [tenant, { size }] of this.#tenants) yield [tenant, size];
   }

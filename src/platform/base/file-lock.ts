@@ -17,21 +17,20 @@ type LockHolder = Type.Static<typeof holderSchema>;
 const holders = Compile(holderSchema);
 
 interface LockDescription {
-  /** What the lock protects, for messages. */
+  /** Named in messages. */
   subject: string;
-  /** What the holder does, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
+  /** The holder's work, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
   purpose?: string;
 }
 
 interface FileLock {
-  /** Gives the lock back. */
   release(): Promise<void>;
 }
 
 /** Another process has the lock; the message says which, as far as that is known. */
 export class FileLockHeld extends Error {
   override readonly name = 'FileLockHeld';
-  /** Who has it, without what others add to the message. */
+  /** Without the advice that callers add to the message. */
   readonly fact: string;
 
   constructor(subject: string, holder: LockHolder | undefined) {

@@ -25,7 +25,7 @@ export function compactField(json: string, path: readonly string[]): CompactJson
   return start === undefined ? undefined : compact(json, start);
 }
 
-/** The same value as it stands. */
+/** Text of a field's value, exactly as it stands; undefined where there is none. */
 export function fieldText(json: string, path: readonly string[]): string | undefined {
   const start = startOfField(json, path);
   return start === undefined ? undefined : json.slice(start, endOfValue(json, start));

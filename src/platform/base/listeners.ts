@@ -1,4 +1,3 @@
-/** Those who asked to be called when something happens. */
 export class Listeners<A extends unknown[]> {
   readonly #listeners: ((...args: A) => void | Promise<void>)[] = [];
 

@@ -1,13 +1,13 @@
 import type { Call, Visible } from './call.ts';
 
-/** Whether a consumer works on the CRM's records or on records of a world of its own. */
+/** A live consumer works on the CRM's records, a test one on records of a world of its own. */
 export const modes = ['live', 'test'] as const;
 export type Mode = (typeof modes)[number];
 
 /** How the ids of test consumers begin, and no others: whatever is stored with the id of its consumer has its mode, too. */
 export const testIdStart = 'con_test00';
 
-/** The mode of what a consumer does; the service's own work is live. */
+/** The service's own work is live. */
 export function modeOf(consumerId: string | null | undefined): Mode {
   return consumerId?.startsWith(testIdStart) ? 'test' : 'live';
 }

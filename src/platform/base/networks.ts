@@ -19,8 +19,8 @@ export function normaliseAddress(text: string): string {
 }
 
 /**
- * What counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network has all of
- * them. IPv4 mapped to IPv6 is IPv4.
+ * The network that counts as one address: of IPv6 the first 64 bits, since the holder of one address of such a network
+ * has all of them. IPv4 mapped to IPv6 is IPv4.
  */
 export function networkOf(address: string): string {
   return firstPartOf(normaliseAddress(address), { bytes: 4, groups: 4 });
@@ -99,7 +99,7 @@ interface AddressRange {
   last: bigint;
 }
 
-/** Of an address or block that is valid. */
+/** Expects a valid address or block. */
 function rangeOf(text: string): AddressRange {
   const { address, version, prefix } = parseNetwork(text);
   const ipv6 = version === 4 ? ipaddr.IPv4.parse(address).toIPv4MappedAddress() : ipaddr.IPv6.parse(address);

@@ -9,7 +9,7 @@ export function defineOffer<T>(name: string): Offer<T> {
   return { name };
 }
 
-/** What the features offer each other. A feature that is not there offers nothing, and the others do without. */
+/** A feature that is not there offers nothing, and the others do without. */
 export class Offers {
   readonly #made = new Map<Offer<unknown>, unknown>();
 
@@ -19,7 +19,6 @@ export class Offers {
     this.#made.set(offer, value);
   }
 
-  /** Adds to what several features offer together. */
   add<T>(offer: Offer<readonly T[]>, value: T): void {
     this.#made.set(offer, [...(this.find(offer) ?? []), value]);
   }

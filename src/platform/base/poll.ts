@@ -5,7 +5,7 @@ import { coalesce } from './coalesce.ts';
 const usualPollMs = 2000;
 
 interface PollOptions {
-  /** The kind of work, for the log. */
+  /** Named in the log. */
   what: string;
   /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
   check: (stopping: AbortSignal) => Promise<void>;
@@ -17,7 +17,6 @@ interface PollOptions {
 export interface Polling {
   /** Checks soon, without waiting for the next time. */
   wake(): void;
-  /** Waits for the check that runs. */
   stop(): Promise<void>;
 }
 

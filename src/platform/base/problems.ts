@@ -1,10 +1,9 @@
-/** What all problems with one code have in common. */
 interface ProblemKind {
   status: number;
   title: string;
-  /** What happened, and whether anything was done; for the page that `type` leads to. */
+  /** Says whether anything was done; for the page that `type` leads to. */
   meaning: string;
-  /** What the caller should do, and whether a repeat helps. */
+  /** Says whether a repeat helps. */
   advice: string;
   /**
    * One occurrence, as an answer shows it. A problem whose example has `retryAfter` is documented with the header
@@ -45,7 +44,7 @@ export interface ProblemFacts {
   partnerCause?: string;
   /** Methods that the path does answer, for 405. */
   allow?: string[];
-  /** What happened inside; logged, never sent. */
+  /** Logged, never sent. */
   cause?: unknown;
 }
 

@@ -1,4 +1,3 @@
-/** Columns that hold one text together. */
 export interface TextColumns {
   /** UTF-16 code units that one column holds. */
   size: number;

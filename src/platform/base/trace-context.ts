@@ -2,11 +2,11 @@
 export interface TraceContext {
   /** 32 hexadecimal digits, lower case, not all zero. */
   readonly traceId: string;
-  /** Of the parent span; 16 hexadecimal digits, not all zero. */
+  /** Id of the parent span; 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
   /** Whether the spans of this trace are kept. */
   readonly sampled: boolean;
-  /** What other vendors put into `tracestate`; passed on unchanged. */
+  /** Entries of other vendors in `tracestate`; passed on unchanged. */
   readonly traceState: string | undefined;
 }
 

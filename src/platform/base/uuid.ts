@@ -10,7 +10,7 @@ export function uuidOfHash(hash: Uint8Array): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** Whether the text is a UUID, in upper or lower case. */
+/** In upper or lower case. */
 export function isUuid(text: string): boolean {
   return expression.test(text);
 }

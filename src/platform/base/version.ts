@@ -4,5 +4,4 @@ const manifest = JSON.parse(readFileSync(new URL('../../../package.json', import
   version: string;
 };
 
-/** Version of the program. */
 export const { version } = manifest;

@@ -36,7 +36,7 @@ function escaped(character: string): string {
     .join('');
 }
 
-/** The same for several lines. */
+/** Escapes several lines: line feeds stay. */
 export function escapeLines(text: string): string {
   return asciiLines.test(text) ? text : text.split('\n').map(escapeInvisible).join('\n');
 }

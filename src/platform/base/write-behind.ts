@@ -38,7 +38,6 @@ export class WriteBehind<Item> {
     this.#timer.unref();
   }
 
-  /** Items that wait. */
   get size(): number {
     return this.#waiting.size;
   }

@@ -25,7 +25,6 @@ const behindText = new RegExp(`^(.*) ${code}$`, 's');
 /** At most one line in the log in this time: someone who writes to Redis must not fill it. */
 const logEveryMs = 60_000;
 
-/** The secret that holds the key of an environment. */
 export function cacheKeyName(environment: string): string {
   return `cache/${environment}/key`;
 }

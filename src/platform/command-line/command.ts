@@ -147,12 +147,10 @@ export function addIdCommand<Result>(
     );
 }
 
-/** Prints a result for machines or for people. */
 export function print<T>(asJson: true | undefined, value: T, show: (value: T) => string): void {
   process.stdout.write(`${escapeLines(asJson ? JSON.stringify(value) : show(value))}\n`);
 }
 
-/** Rows as aligned columns. */
 export function table(rows: readonly (readonly string[])[]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0));

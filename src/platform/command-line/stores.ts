@@ -43,7 +43,7 @@ function explainHeld(error: unknown): never {
   throw error;
 }
 
-/** The same to be read only, from the service that uses the embedded database where one runs. */
+/** Opens a database to be read only, from the service that uses the embedded one where such a service runs. */
 export async function openDatabaseToRead(
   settings: Settings,
   opened: AsyncDisposableStack,

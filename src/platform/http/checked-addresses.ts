@@ -24,7 +24,6 @@ export interface AddressRules {
   resolve?: (name: string) => Promise<readonly string[]>;
 }
 
-/** Why a URL leads nowhere. */
 export class AddressFailure extends Error {
   override readonly name = 'AddressFailure';
   readonly kind: 'dns' | 'blocked_address';
@@ -36,15 +35,15 @@ export class AddressFailure extends Error {
 }
 
 export interface CheckedAddresses {
-  /** What is wrong with a URL by its text alone, as the end of a sentence; undefined where nothing is. */
+  /** Fault of a URL by its text alone, as the end of a sentence; undefined where there is none. */
   faultOfText(url: string): string | undefined;
-  /** The same with the addresses of its host. One that cannot be looked up now may be known later: no fault. */
+  /** Fault of a URL by its text and the addresses of its host. One that cannot be looked up now may be known later: no fault. */
   faultOf(url: string): Promise<string | undefined>;
   /** The addresses of a host, all of which may be reached. Throws `AddressFailure`. */
   of(host: string): Promise<readonly string[]>;
 }
 
-/** Of a name server; there may be several. In milliseconds. */
+/** Milliseconds for one name server; there may be several. */
 const longestAnswerMs = 1500;
 const longestLookUpMs = 4000;
 const lowestFreePort = 1024;

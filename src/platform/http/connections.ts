@@ -18,9 +18,7 @@ import { UnsentAnswers } from './unsent-answers.ts';
  * So a connection holds one answer. What all of them hold is bounded too: `UnsentAnswers`.
  */
 
-/** What clients may do with their connections. */
 export interface ConnectionLimits {
-  /** Connections at once. */
   max: number;
   /** How long a client may leave an answer unread: no byte of it can be handed to the kernel. Milliseconds. */
   unreadMs: number;
@@ -166,9 +164,8 @@ class Connection {
   readonly #unsent: UnsentAnswers;
   readonly #address: string;
   readonly #parse: (bytes: Buffer) => void;
-  /** What has been read and not been parsed: a subarray of one read. */
+  /** Bytes that were read and not parsed: a subarray of one read. */
   #rest: Buffer = nothing;
-  /** The last one whose head was parsed. */
   #request: IncomingMessage | undefined;
   /** Bytes of its body that have not come yet, where its length was given. */
   #bodyBytes = 0;
@@ -190,7 +187,6 @@ class Connection {
     socket.removeListener('data', this.#parse);
   }
 
-  /** A head was parsed. */
   begin(request: IncomingMessage, response: TrackedResponse): void {
     this.#entry.markBusy();
     this.#request = request;

@@ -40,7 +40,7 @@ export interface HttpAnswer extends HttpHead {
   body: string;
 }
 
-/** What went wrong below HTTP. Only `unreachable` is certain: nothing was sent. */
+/** Only `unreachable` is certain: nothing was sent. */
 type HttpFailureKind = 'unreachable' | 'timeout' | 'lost' | 'unreadable';
 
 /** No answer. The message names the cause and never what was sent. */

@@ -1,9 +1,8 @@
 import type { Socket } from 'node:net';
 
-/** What counts as one address; undefined for one that stands for many clients: each of its connections counts alone. */
+/** Names the origin whose limit an address shares; undefined for one that stands for many clients. */
 export type OriginOf = (address: string) => string | undefined;
 
-/** The connections of one address, or all that count alone. */
 class Origin {
   readonly name: string | undefined;
   open = 0;
@@ -14,7 +13,6 @@ class Origin {
     this.name = name;
   }
 
-  /** How much the address holds. */
   get weight(): number {
     return this.name === undefined ? 1 : this.open;
   }
@@ -32,7 +30,6 @@ export class OpenConnection {
     this.#origin = origin;
   }
 
-  /** A request is in progress. */
   markBusy(): void {
     this.#all.noteBusy(this.#origin, this);
   }
@@ -42,7 +39,6 @@ export class OpenConnection {
     if (!this.#isClosed) this.#all.noteIdle(this.#origin, this);
   }
 
-  /** It is closed, or will be. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

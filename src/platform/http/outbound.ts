@@ -22,7 +22,6 @@ interface OutboundRequest {
   url: string;
   headers: Record<string, string>;
   body: Buffer | string;
-  /** Gives the request up. */
   signal?: AbortSignal;
   /** Milliseconds of `now()` by which all must be over. */
   deadline: number;
@@ -37,14 +36,12 @@ interface OutboundAnswer {
 /** Too little time was left to send it, or to hear what became of it. */
 export class TooLate extends Error {}
 
-/** Requests to URLs that others have named. */
 export interface OutboundHttp {
   /**
    * Sends a body, and waits for the head of the answer; follows no redirect, and uses no proxy of the environment. Throws
    * `OutboundFailure`, `TooLate`, and the reason of the signal.
    */
   post(request: OutboundRequest): Promise<OutboundAnswer>;
-  /** Ends what is under way. */
   close(): Promise<void>;
 }
 

@@ -4,7 +4,6 @@ import { monotonicMs } from '../base/chance.ts';
 /** Up to so many milliseconds without progress are usual for a client that reads: only the bytes count. */
 const usualPauseMs = 1000;
 
-/** The answers that one caller has not read yet. */
 interface Share {
   caller: string;
   bytes: number;

@@ -8,14 +8,13 @@ import { isUnavailable } from '../store/failures.ts';
 /** The signal is aborted at the time limit of the step, or when the process stops: the next run does what is left. */
 type JobStep = (signal: AbortSignal) => Promise<unknown>;
 
-/** Work that is done again and again, by one replica at a time. */
 export interface Job {
   /** Letters, digits, `-`; also the name of its queue. */
   name: string;
   /** When, as a cron expression of five fields, UTC. */
   cron: string;
   /**
-   * What it does, by name, one after the other. One that throws does not stop the next; the job is then repeated, after 1
+   * Steps by name, done one after the other. One that throws does not stop the next; the job is then repeated, after 1
    * to 2 seconds, 2 to 4, 4 to 8 and so on.
    */
   steps: Readonly<Record<string, JobStep>>;
@@ -23,11 +22,9 @@ export interface Job {
   retries?: number;
 }
 
-/** The jobs of the service, on the database that it has anyway. */
 export interface JobQueue {
   /** Makes the queues if need be and starts to work. */
   start(): Promise<void>;
-  /** Lets the job that runs finish. */
   stop(): Promise<void>;
   /** Does one job soon, apart from its schedule. */
   runSoon(name: string): Promise<void>;

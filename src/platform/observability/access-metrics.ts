@@ -1,6 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** Metrics of authentication and connections. */
 export function accessMetrics(registers: Registry[]) {
   return {
     authenticationAttempts: new Counter({

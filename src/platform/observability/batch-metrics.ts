@@ -1,6 +1,5 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** Metrics of requests that share calls to the CRM. */
 export function batchMetrics(registers: Registry[]) {
   return {
     crmBatchSize: new Histogram({

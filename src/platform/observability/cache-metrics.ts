@@ -1,6 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
 
-/** Metrics of the cache that all replicas share. */
 export function cacheMetrics(registers: Registry[]) {
   return {
     cacheRejected: new Counter({

@@ -1,7 +1,6 @@
 import { monotonicMs } from '../base/chance.ts';
 import { inTime } from '../base/in-time.ts';
 
-/** State of a resource, as the health report shows it. */
 export interface ConnectionState {
   connected: boolean;
   [fact: string]: unknown;
@@ -12,7 +11,6 @@ export interface HealthReport {
   [resource: string]: ConnectionState | string;
 }
 
-/** Checks whether one resource can be reached. */
 export type Probe = () => Promise<ConnectionState>;
 
 const probeTimeoutMs = 2000;
@@ -34,7 +32,7 @@ export function createHealth(probes: Record<string, Probe>, essential: readonly 
 /** How long one result of a probe is used, in milliseconds. */
 interface ProbeLifetimes {
   goodForMs: number;
-  /** The same for one that failed. */
+  /** Milliseconds for the result of a probe that failed. */
   badForMs: number;
 }
 

@@ -1,6 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
 
-/** Metrics of keyed requests. */
 export function idempotencyMetrics(registers: Registry[]) {
   return {
     idempotencyOutcomes: new Counter({

@@ -1,6 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** Metrics of the jobs. */
 export function jobMetrics(registers: Registry[]) {
   return {
     jobQueueDepth: new Gauge({

@@ -14,7 +14,6 @@ import { idempotencyMetrics } from './idempotency-metrics.ts';
 import { jobMetrics } from './job-metrics.ts';
 import { RequestDurations } from './request-durations.ts';
 
-/** Declares metrics. */
 export type MetricGroup<M extends object> = (registers: Registry[]) => M;
 
 /**
@@ -50,7 +49,6 @@ export function createMetrics<M extends object = object>(group?: MetricGroup<M>)
   };
 }
 
-/** Metrics of requests. */
 function requestMetrics(registers: Registry[]) {
   return {
     httpRequestDuration: new RequestDurations(registers),
@@ -83,7 +81,6 @@ function requestMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of the CRM. */
 function crmMetrics(registers: Registry[]) {
   return {
     crmCallDuration: new Histogram({
@@ -132,7 +129,6 @@ function crmMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of the calls that the CRM counts. */
 function quotaMetrics(registers: Registry[]) {
   const crmBudgetExhausted = new Gauge({
     name: 'handoff_crm_budget_exhausted_seconds',
@@ -176,7 +172,6 @@ function quotaMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of the access token in use. */
 function tokenMetrics(registers: Registry[]) {
   return {
     crmTokenAge: new ClockGauge({
@@ -200,7 +195,6 @@ function tokenMetrics(registers: Registry[]) {
   };
 }
 
-/** Metrics of the queue before the CRM. */
 function gatheringMetrics(registers: Registry[]) {
   return {
     crmQueueDepth: new LevelGauge({

@@ -2,14 +2,13 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerLimits, limitConnections, trackedResponses } from '../http/connections.ts';
 
-/** Where the text of `/metrics` comes from. */
 interface MetricsSource {
   readonly contentType: string;
   metrics(): Promise<string>;
 }
 
 interface OperationsServer {
-  /** Opens the port; resolves to the URL. */
+  /** Resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
   close(): Promise<void>;
 }

@@ -33,7 +33,7 @@ import type { Log } from './log.ts';
 export interface OtlpTracingOptions {
   env: NodeJS.ProcessEnv;
   log: Log;
-  /** Of this program. */
+  /** Version of this program. */
   version: string;
   /** `dev`, `staging` or `prod`. */
   environment: string;

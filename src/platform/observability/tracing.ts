@@ -45,7 +45,7 @@ export async function openTracing(options: Omit<OtlpTracingOptions, 'protocol'>)
   return openOtlpTracing({ ...options, protocol: protocol as OtlpProtocol });
 }
 
-/** What keeps traces from being exported, in words; names variables, and no value that may hold a secret. */
+/** Obstacle to the export of traces, in words; names variables, and no value that may hold a secret. */
 function obstacleTo(endpoint: string, exporter: string, protocol: string): string | undefined {
   if (exporter !== 'otlp') return `OTEL_TRACES_EXPORTER is "${exporter}"; set it to otlp or none`;
   if (!protocols.some((known) => known === protocol))

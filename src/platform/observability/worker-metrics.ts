@@ -40,7 +40,6 @@ export class WorkerMetrics {
   }
 }
 
-/** Metrics of the parent of several workers. */
 export function createGroupMetrics() {
   const registry = new Registry();
   const registers = [registry];

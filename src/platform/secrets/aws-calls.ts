@@ -20,7 +20,7 @@ export class AwsRefusal extends Error {
   }
 }
 
-/** What a refusal may be; every other error is `SecretsUnavailable`. */
+/** Refusals that callers handle; every other error is `SecretsUnavailable`. */
 const documented = [
   'ResourceNotFoundException',
   'ResourceExistsException',
@@ -31,7 +31,7 @@ const documented = [
 interface AwsCallsOptions {
   /** Undefined: as the SDK finds it in its own variables and files. */
   region: string | undefined;
-  /** For one call with all its attempts. */
+  /** Milliseconds for one call with all its attempts. */
   timeoutMs: number;
 }
 
@@ -47,7 +47,6 @@ export class AwsCalls {
     this.#options = options;
   }
 
-  /** The current version. */
   async get(name: string): Promise<{ value: string; version: string; stages: string[] }> {
     const found = await this.#send('GetSecretValue', (client, options) =>
       client.getSecretValue({ SecretId: name, VersionStage: 'AWSCURRENT' }, options),

@@ -14,7 +14,7 @@ import {
 } from './secrets-manager.ts';
 
 interface AwsOptions {
-  /** What the names of all secrets of the gateway begin with, a last slash included. */
+  /** Beginning of the names of all secrets of the gateway, a last slash included. */
   prefix: string;
   /** Undefined: as the SDK finds it in its own variables and files. */
   region?: string | undefined;

@@ -138,7 +138,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** What a status of Vault means for the operator. Vault documentation, HTTP API, status codes. */
+/** Advice for the operator by status (Vault documentation, HTTP API, status codes). */
 const advice: Record<number, string> = {
   307: 'it points to another node of the cluster: VAULT_ADDR must name the active node, or the standby must forward',
   308: 'it points to another address: set VAULT_ADDR to that one',
@@ -168,7 +168,6 @@ function explain({ status, body }: VaultAnswer): string {
   return advice[status] ?? (status >= 500 ? 'it is out of order or not ready' : 'the status is unexpected');
 }
 
-/** The sentences under `errors` of an answer. */
 export function errorsOf(body: VaultAnswer['body']): string[] {
   const errors = body?.['errors'];
   return Array.isArray(errors) ? errors.filter((text) => typeof text === 'string') : [];

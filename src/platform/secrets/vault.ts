@@ -24,7 +24,6 @@ import {
 import { VaultSession, type VaultSignIn } from './vault-session.ts';
 
 export interface VaultOptions extends VaultConnection {
-  /** Where the KV engine of version 2 is mounted. */
   mount: string;
   /** Folder below the mount that holds all secrets of the gateway. */
   prefix: string;
@@ -35,7 +34,6 @@ export interface VaultOptions extends VaultConnection {
 const deletionWaitMs = 5000;
 const deletionPollMs = 100;
 
-/** What Vault holds under a name. */
 interface Found {
   /** Undefined where there is none, which includes one that was deleted. */
   secret: Secret | undefined;

@@ -4,13 +4,12 @@ import type { Secret, SecretsManager } from './secrets-manager.ts';
 
 interface WatchedSecretOptions<T> {
   secrets: Pick<SecretsManager, 'watch'>;
-  /** Folder of the secret. */
   folder: string;
   refreshSeconds: number;
   read: () => Promise<Secret | undefined>;
-  /** What is kept of a new version; its text is empty where there is no secret. */
+  /** Called with an empty text where there is no secret. */
   parse: (text: string) => T;
-  /** Called with what `read` or `parse` has thrown; the value from before stays. */
+  /** Called with an error of `read` or `parse`; the value from before stays. */
   onFailure: (err: unknown) => void;
 }
 
@@ -56,7 +55,6 @@ export class WatchedSecret<T> {
     return this.#lastRefresh;
   }
 
-  /** Waits for the readings under way. */
   async settled(): Promise<void> {
     await this.#lastRefresh;
   }

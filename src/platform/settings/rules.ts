@@ -9,7 +9,6 @@ const crmKeys = {
   needed: ['crm.loginUrl', 'crm.clientId', 'crm.username'],
 };
 
-/** The settings of everything but the features, with their rules. */
 export const platformPart: SettingsPart = {
   table: platformSettings,
   check(read) {

@@ -3,7 +3,6 @@ import { httpUrl, like, setting, text, withoutLastSlash } from './setting.ts';
 const path = '[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*';
 const vaultPath = like(`^${path}$`, 'a path such as team/secret, without a slash at either end', 500);
 
-/** How to reach Vault or AWS; rows of the table of all settings. */
 export const secretsManagerSettings = {
   'vault.address': setting(
     'VAULT_ADDR',

@@ -11,9 +11,8 @@ export interface Setting<
   schema: S;
   /** Value when nothing is set, or how it follows from settings above it; undefined: there is none. */
   fallback: D | ((earlier: Earlier) => D);
-  /** What it does, for the reference page; with the default in words where that follows from other settings. */
+  /** Text for the reference page; with the default in words where that follows from other settings. */
   doc: string;
-  /** The value as the service uses it. */
   normalize?: (value: Static<S>) => Static<S>;
   /** The value may hold a password: never printed. */
   secret?: true;
@@ -21,14 +20,13 @@ export interface Setting<
   onlyWith?: 'vault' | 'aws';
 }
 
-/** What the defaults of later settings may follow from. */
+/** Values that the defaults of later settings may follow from. */
 export interface Earlier {
   production: boolean;
   host: string;
   dataDir: string;
   environment: string;
   'crm.loginUrl': string | undefined;
-  /** Any other, by its key. */
   [key: string]: unknown;
 }
 

@@ -36,7 +36,6 @@ export function readSettings(
   return fillIn(table, raw, production);
 }
 
-/** Every row of the parts. */
 export function tableOf(parts: readonly SettingsPart[]): SettingsTable {
   return Object.assign({}, ...parts.map(({ table }) => table)) as SettingsTable;
 }

@@ -140,7 +140,7 @@ function parseList(text: string, { items }: { items?: TSchema }): unknown {
   }
 }
 
-/** Of a choice that of its first one: a number may have a word beside it. */
+/** Takes the type of the first one for a choice: a number may have a word beside it. */
 function typeOf(schema: TSchema): string | undefined {
   const { anyOf, type } = schema as { type?: string; anyOf?: { type?: string }[] };
   return anyOf?.[0]?.type ?? type;

@@ -16,7 +16,6 @@ import {
   withoutLastSlash,
 } from './setting.ts';
 
-/** The settings of everything but the features, which bring their own. */
 export const platformSettings = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),
   port: setting('PORT', port, 8080, 'Port of the API; 0 takes any free one.'),
@@ -269,10 +268,8 @@ export const platformSettings = {
   ),
 } satisfies Record<string, Setting>;
 
-/** Rows by key. */
 export type SettingsTable = Record<string, Setting>;
 
-/** The settings of one part of the service. */
 export interface SettingsPart {
   table: SettingsTable;
   /** Faults that only several settings together can have, or that only production has. */
@@ -305,7 +302,6 @@ export type SettingsOf<T extends SettingsTable> = {
 };
 
 export type Settings = SettingsOf<typeof platformSettings> & {
-  /** NODE_ENV is `production`. */
   readonly production: boolean;
 };
 

@@ -27,7 +27,7 @@ const serviceLink =
   /_SERVICE_HOST$|_SERVICE_PORT(?:_[A-Z\d_]+)?$|_PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?$/;
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//;
 
-/** Whether a variable is one of those; a service named `metrics` sets METRICS_PORT. */
+/** A service named `metrics` sets METRICS_PORT. */
 export function isServiceLink(name: string, value: string): boolean {
   return serviceLink.test(name) || (name.endsWith('_PORT') && serviceAddress.test(value));
 }

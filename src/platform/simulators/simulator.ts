@@ -1,14 +1,11 @@
 import { retryOnConflict, type SecretsManager } from '../secrets/secrets-manager.ts';
 import type { Settings } from '../settings/table.ts';
 
-/** A simulated system on a loopback port of its own. */
 export interface Simulated {
   url: string;
-  /** The settings that lead to it, by key. */
   settings: Readonly<Record<string, unknown>>;
 }
 
-/** Simulates a system where none is configured. */
 export interface Simulator {
   /** The section of the settings that names a real one, such as `dining`. */
   name: string;

@@ -16,7 +16,6 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** A migration that a database has. */
 export interface AppliedMigration {
   version: number;
   /** Newest migration of the oldest program that runs on it; null: not known. */

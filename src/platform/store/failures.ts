@@ -38,13 +38,12 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 interface StoreFailure {
-  /** What is kept in the database, as the caller reads it: `The database that … is not available`. */
+  /** Subject for the message: `The database that … is not available`. */
   keeps: string;
   /** Seconds after which a repeat may help. */
   retryAfter?: number;
   /** The statement may have taken effect, and the work may go on later. */
   outcomeUnknown?: boolean;
-  /** The External ID of what it may have stored. */
   externalId?: string;
 }
 

@@ -12,11 +12,8 @@ const deletedAtOnce = 500;
 interface RowsToForget {
   /** `table`, as it is named in the condition too: `handoffs h`. */
   from: RawBuilder<unknown>;
-  /** Its key. */
   key: string;
-  /** Which rows. */
   where: RawBuilder<unknown>;
-  /** Nobody works on the row. */
   isIdle: RawBuilder<unknown>;
 }
 

@@ -23,7 +23,6 @@ export const leaseSeconds = 30;
 /** How long an owner works on a row, in milliseconds: what it sends last has an effect within the lease. */
 const workMs = 25_000;
 
-/** Something that this process has leased. */
 export interface Held {
   /** Milliseconds of `now()`: nothing is done for it from then on. */
   readonly deadline: number;
@@ -48,7 +47,7 @@ export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint
 
 interface LeasedTable {
   table: string;
-  /** What its statements call the row. */
+  /** Its name in the statements. */
   row: string;
   key: readonly string[];
   leasedUntil?: string;
@@ -58,13 +57,11 @@ interface LeasedTable {
 interface DueRows {
   /** Which rows are wanted, by the names of their columns. Only those without a lease are taken. */
   where: RawBuilder<unknown>;
-  /** Name of a column. */
   orderBy: string;
   limit: number;
   returning: RawBuilder<unknown>;
 }
 
-/** The SQL of the leases of one table. */
 export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence = 'fence' }: LeasedTable) {
   const until = sql.ref(`${row}.${leasedUntil}`);
   const current = sql.ref(`${row}.${fence}`);

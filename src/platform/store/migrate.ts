@@ -27,9 +27,8 @@ export async function migrate(database: Database): Promise<void> {
 }
 
 interface SchemaComparison {
-  /** The newest migration that the database has; 0: none. */
+  /** 0: none. */
   applied: number;
-  /** The newest that this program has. */
   known: number;
   /** How many migrations of this program the database lacks. */
   missing: number;
@@ -37,7 +36,7 @@ interface SchemaComparison {
   refusal: string | undefined;
 }
 
-/** How far the database is. Changes nothing. */
+/** Changes nothing. */
 export async function compareSchema(database: Database): Promise<SchemaComparison> {
   const migrations = readMigrations();
   const history = await database.execute("select to_regclass('schema_migrations') is not null as made");
@@ -109,7 +108,7 @@ function recordOf({ version, name, oldestProgram }: Migration): string {
   );
 }
 
-/** What the first line of a migration says, as a number; undefined where it says nothing. */
+/** The number in the first line of a migration; undefined where it says nothing. */
 export function oldestProgramOf(sql: string): number | undefined {
   const [, number] = /^-- Runs with programs from (\d{4}) on\.\n/.exec(sql) ?? [];
   return number === undefined ? undefined : Number(number);

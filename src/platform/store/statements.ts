@@ -13,7 +13,6 @@ import { isStatementTimeout } from './failures.ts';
 /** The time of the transaction, to the millisecond as answers show it: what is stored is what is shown. */
 export const timeNow = sql.raw("date_trunc('milliseconds', now())");
 
-/** A duration in SQL. */
 export function interval(seconds: number) {
   return sql`make_interval(secs => ${seconds}::double precision)`;
 }
@@ -83,7 +82,7 @@ export async function changeInChunks(
 /** Rows that one statement searches at most: each may hold over 128 KiB of text. */
 export const searchedAtOnce = 50;
 
-/** What a statement of `changeInSearch` did: `last` is the last key that it searched, null where there was none. */
+/** Result of a statement of `changeInSearch`; `last`: the last key that it searched, null where there was none. */
 export interface SearchedChunk<Key> {
   last: Key | null;
   changed: number;
