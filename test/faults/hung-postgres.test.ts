@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { documentedRoutes } from '../../src/app/routes.ts';
 import { type Claims, openClaims } from '../support/claims.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
@@ -127,6 +128,22 @@ describe('a PostgreSQL that hangs', { skip: !postgres && 'no PostgreSQL' }, () =
     const health = await soon(gateway.request('/v1/healthz', { as: null }));
     assert.partialDeepStrictEqual(await health.json(), { database: { connected: false } });
     await Promise.all(refused);
+    hung.release();
+    await untilBack();
+  });
+
+  test('no read is an error of the service', async () => {
+    const id = await writes.existing(gateway.url);
+    const reads = documentedRoutes().filter(({ method }) => method === 'GET');
+    const hung = hang();
+    const answers = reads.map(async ({ path }) => {
+      const owner = path.startsWith('/v1/admin/consumers') ? gateway.admin.id : id;
+      const response = await gateway.request(path.replace(/:\w+/g, owner), { as: gateway.admin });
+      assert.notEqual(response.status, 500, `${path}: ${await response.text()}`);
+      return response.status;
+    });
+    const statuses = await Promise.all(answers);
+    assert.ok(statuses.filter((status) => status === 503).length > 10, statuses.join());
     hung.release();
     await untilBack();
   });

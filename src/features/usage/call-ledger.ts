@@ -3,6 +3,7 @@ import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { hourMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 /** Who is charged for the gateway's own calls. */
@@ -75,9 +76,13 @@ export class CallLedger {
 
   /**
    * The sums of all processes, the largest first, days in order; and all calls, also those of rows beyond the limit. Throws
-   * what the database does.
+   * `store_unavailable`.
    */
-  async read({ by, from, to, consumer }: UsageQuery): Promise<{ rows: UsageRow[]; total: number }> {
+  read(query: UsageQuery): Promise<{ rows: UsageRow[]; total: number }> {
+    return orUnavailable(() => this.#read(query), { keeps: 'counts CRM calls' });
+  }
+
+  async #read({ by, from, to, consumer }: UsageQuery) {
     await this.#counts.flush();
     const column = sql.raw(
       by === 'day' ? `to_char(hour at time zone 'UTC', 'YYYY-MM-DD')` : usageColumns[by],

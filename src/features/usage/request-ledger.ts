@@ -4,6 +4,7 @@ import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { dayMs } from '../../platform/base/durations.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 /** The caller has proved who it is. */
@@ -47,9 +48,13 @@ export class RequestLedger {
 
   /**
    * The days of one consumer on which it called, in their order, those of other processes included; from and before these
-   * days since 1970. Throws what the database does.
+   * days since 1970. Throws `store_unavailable`.
    */
-  async ofConsumer(id: string, from: number, to: number): Promise<({ day: string } & AnswerCounts)[]> {
+  ofConsumer(id: string, from: number, to: number): Promise<({ day: string } & AnswerCounts)[]> {
+    return orUnavailable(() => this.#daysOf(id, from, to), { keeps: 'counts requests' });
+  }
+
+  async #daysOf(id: string, from: number, to: number) {
     await this.#counts.flush();
     const { rows } = await sql<{ day: string } & AnswerCounts>`
       select to_char(day, 'YYYY-MM-DD') as day, sum(answers_2xx)::double precision as "2xx",

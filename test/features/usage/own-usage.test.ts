@@ -1,14 +1,24 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { startPostgres } from '../../support/postgres.ts';
+import { assertProblem } from '../../support/problems.ts';
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
+const postgres = await startPostgres();
+let proxy: TcpProxy | undefined;
 let gateway: TestGateway;
 let partner: Credentials;
 before(async () => {
-  gateway = await startGateway();
+  proxy = postgres && (await startTcpProxy(postgres.url));
+  gateway = await startGateway(proxy && { DATABASE_URL: proxy.url });
   partner = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
 });
-after(() => gateway.stop());
+after(async () => {
+  await gateway.stop();
+  await proxy?.close();
+  await postgres?.stop();
+});
 
 async function usage(query = '', as = partner) {
   const response = await gateway.request(`/v1/consumer/usage${query}`, { as });
@@ -67,4 +77,21 @@ test('a consumer sees its own requests by class, and the calls that were made fo
   const own = await usage('', gateway.admin);
   assert.ok(own.every(({ crm_calls }) => crm_calls === 0));
   assert.deepEqual(await usage(`?to=${new Date(Date.now() - 2 * 86_400_000).toISOString()}`), []);
+});
+
+test('a database that does not answer is said to be unavailable', {
+  skip: !postgres && 'no PostgreSQL',
+}, async () => {
+  const hung = proxy?.holdRequests('');
+  const paths = ['/v1/consumer/usage', `/v1/admin/consumers/${partner.id}/usage`, '/v1/admin/crm-usage'];
+  // The first waits for it, and the others are refused without waiting.
+  for (const path of paths) {
+    const problem = await assertProblem(
+      await gateway.request(path, { as: gateway.admin }),
+      503,
+      'store_unavailable',
+    );
+    assert.equal(problem.retry_after, 1);
+  }
+  hung?.release();
 });
