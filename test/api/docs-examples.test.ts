@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { pageDocument } from '../../src/api/openapi/page-document.ts';
 import { codeBlocks } from '../docs/pages.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { accept } from '../support/handoffs.ts';
+import { pastSlowStore } from '../support/problems.ts';
 
 interface Operation {
   operationId: string;
@@ -57,7 +58,8 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
       HANDOFF_API_SECRET: apiSecret,
       TRIP_ID: '6f9619ff-8b86-4d01-b42d-00cf4fc964ff',
     };
-    const { stdout } = await run('bash', ['-c', shell], { env: { ...env, ...ids } });
+    const once = () => run('bash', ['-c', shell], { env: { ...env, ...ids } });
+    const { stdout } = await pastSlowStore(once, (output) => output.stdout);
     const end = stdout.lastIndexOf('\n');
     return { status: stdout.slice(end + 1), body: stdout.slice(0, end) };
   }
@@ -90,9 +92,11 @@ describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' },
         Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
       )
       .filter(({ operationId }) => ![...needUnfinished, ...besides].includes(operationId));
-    // What is deleted is needed before.
+    // Its usage stands before it in the document; what is deleted is needed before.
     const lateness = ({ method, operationId }: (typeof operations)[number]) =>
-      Number(method === 'delete') + 2 * Number(operationId === 'resetTestWorld');
+      Number(method === 'delete') +
+      2 * Number(operationId === 'resetTestWorld') -
+      Number(operationId === 'createConsumer');
     const inOrder = operations.toSorted((a, b) => lateness(a) - lateness(b));
     const made = new Map<string, string>();
     made.set('/v1/handoffs', await accept(gateway, {}, { as }));
@@ -122,14 +126,11 @@ async function idsIn(path: string, caller: Caller, id = ''): Promise<Record<stri
 }
 
 async function firstDelivery({ gateway, as }: Caller, endpoint: string): Promise<string> {
-  for (;;) {
-    const path = `/v1/webhook-endpoints/${endpoint}/deliveries`;
-    const { data } = (await (await gateway.request(path, { as })).json()) as {
-      data: { id: string }[];
-    };
-    if (data[0]) return data[0].id;
-    await sleep(50);
-  }
+  const path = `/v1/webhook-endpoints/${endpoint}/deliveries`;
+  return eventually(async () => {
+    const { data } = (await (await gateway.request(path, { as })).json()) as { data: { id: string }[] };
+    return data[0]?.id ?? assert.fail('nothing was delivered yet');
+  });
 }
 
 function hasCurl(): boolean {
