@@ -50,7 +50,10 @@ describe('test administrators', () => {
       [grandchild, [boss, child, sibling]],
       [neighbour, [boss, child, grandchild, sibling]],
     ];
-    assert.deepEqual(operations.map(({ method }) => method).sort(), ['DELETE', 'GET', 'PATCH', 'POST']);
+    assert.deepEqual(
+      new Set(operations.map(({ method }) => method)),
+      new Set(['DELETE', 'GET', 'PATCH', 'POST']),
+    );
     for (const [as, all] of strangers)
       for (const { id } of all)
         for (const { method, suffix } of operations) {
@@ -86,9 +89,12 @@ describe('test administrators', () => {
   it(`have ${most} consumers that are not revoked, with all that those have made`, async () => {
     const boss = await administrator();
     const child = await made(boss);
-    const all = await Promise.all(
-      Array.from({ length: most + 10 }, (_, n) => create(n % 2 === 0 ? boss : child)),
-    );
+    // Not all at once: where a secret changes all the time, the service gives up after some tries.
+    const all: Awaited<ReturnType<typeof create>>[] = [];
+    while (all.length < most + 10) {
+      const makers = [boss, child, boss, child, boss, child];
+      all.push(...(await Promise.all(makers.map((maker) => create(maker)))));
+    }
     const refused = all.filter(({ status }) => status !== 201);
     assert.deepEqual(
       refused.map(({ status, body }) => [status, body.code]),
