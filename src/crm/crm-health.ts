@@ -45,7 +45,6 @@ interface CrmHealthOptions {
   cache: SharedCache;
   client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
   tokens: Pick<TokenProvider, 'fault'>;
-  /** Path of a query that shows whether the data API answers. */
   dataProbe: string;
   lacks: () => readonly OrgFault[];
   budget?: CallBudget | undefined;

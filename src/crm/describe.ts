@@ -21,7 +21,6 @@ export interface DescribedField {
   restrictedPicklist: boolean;
   /** A permission set can name it; required fields are visible to all. */
   permissionable: boolean;
-  /** Active values of a picklist. */
   values: readonly string[];
   referenceTo: readonly string[];
   relationshipName: string | null;

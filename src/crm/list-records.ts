@@ -49,7 +49,6 @@ class PageReading {
   #shaped = false;
   #after: Position | undefined;
   #leave: (() => void) | undefined;
-  /** Started again by a retry. */
   #part = newPart();
 
   constructor(options: ListOptions, query: ListQuery, call: Call) {

@@ -217,7 +217,6 @@ function ownerIn(answer: CrmAnswer, { by, name }: Wanted, dataPath: string): str
   return row === undefined || others.length > 0 ? null : String(row['Id']);
 }
 
-/** Codes that are about the owner alone. */
 const ownerCodes = [
   'INACTIVE_OWNER_OR_USER',
   'OP_WITH_INVALID_USER_TYPE_EXCEPTION',

@@ -64,7 +64,6 @@ interface SalesforceRecordsOptions {
 /** Undefined for a row that the API does not have. */
 type ReadRecord = (row: CrmRow) => StoredRecord | undefined;
 
-/** A kind of requests for each operation on the records of one resource, and how their rows are read. */
 interface Kinds {
   columns: UsableColumns;
   /** For rows with the columns of `used`. */

@@ -68,7 +68,6 @@ export interface UsedColumns {
   resource: Resource;
   /** API names of the fields whose values are not written: the org need not have them. */
   leftOut: ReadonlySet<string>;
-  /** Names of those that this request tries again. */
   tried: readonly string[];
 }
 

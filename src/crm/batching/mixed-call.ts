@@ -28,7 +28,6 @@ interface Member {
 }
 
 interface MixedCallOptions {
-  /** For the one call. */
   permit: Permit;
   /** Batches that share it: each sends its first request with its own of `permits`, or releases it. */
   batches: number;
@@ -44,7 +43,6 @@ interface MixedCallOptions {
 export class MixedCall {
   readonly #options: MixedCallOptions;
   readonly #members: Member[] = [];
-  /** Batches that have neither sent their request nor released their permit. */
   #missing: number;
 
   constructor(options: MixedCallOptions) {

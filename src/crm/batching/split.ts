@@ -16,7 +16,6 @@ import type { ItemOutcome } from './operation.ts';
  * halved in parallel. With many, no more records are sent together than there are between two faulty ones on average.
  */
 
-/** Groups that are sent at the same time. */
 const sentAtOnce = 8;
 /** Untested records are sent in one of so many rounds. */
 const roundsBetweenUntested = 3;
@@ -73,7 +72,6 @@ class Splitting<Item, Result> {
   #settled = 0;
   #failed = 0;
   #faulty = 0;
-  /** The most items that succeeded together. */
   #passed = 0;
   /** The most items to send together, after the size was seen to be the reason. */
   #mostBySize = Number.POSITIVE_INFINITY;

@@ -60,7 +60,6 @@ interface OrgUse {
 
 interface Registration {
   seenAt: number;
-  /** Since when its oldest write waits. */
   writeSince?: number;
 }
 

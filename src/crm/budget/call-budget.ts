@@ -129,12 +129,10 @@ export class CallBudget {
     return this.#limits.maxWaitMs;
   }
 
-  /** No call can be made beyond those of the lease. */
   get isShort(): boolean {
     return this.#available < 1;
   }
 
-  /** A request that comes now has to wait. */
   get mustWait(): boolean {
     return this.#lease === 0 && this.isShort;
   }
@@ -156,7 +154,6 @@ export class CallBudget {
     if (calls !== 0) this.#leaseChangedAt = monotonicMs();
   }
 
-  /** Gives the calls of the lease to those that wait, and plans the next synchronization. */
   serve(): void {
     while (this.#lease > 0) {
       const take = this.queue.next(this.#isPlenty);

@@ -43,7 +43,6 @@ export interface Who {
   requesters: () => Requests;
 }
 
-/** The consumer of a request, and what it would wait for. */
 export type NewRequest = Pick<Who, 'tenant' | 'heavyParts'> & { consumer: string };
 
 /** Bound of a consumer's credit, in calls, both ways. */
@@ -98,7 +97,6 @@ export class CallQueue {
     return write.size + read.size + poll.size;
   }
 
-  /** `take` is called when there is a call for it. */
   add(kind: CallKind, { tenant, heavyParts = 0, requesters }: Who, since: number, take: () => void): Waiter {
     let queue: FairQueue<Entry> | undefined = this.#queues[kind];
     const leave = () => {

@@ -51,7 +51,6 @@ export class SharedBucket {
     return monotonicMs() - this.#seenAt;
   }
 
-  /** Replicas that took part when it was last seen. */
   get replicas(): number {
     return this.#bucket === undefined ? 1 : Math.max(1, replicasIn(this.#bucket, this.#bucket.at));
   }

@@ -19,7 +19,6 @@ export type FailureKind =
   | 'reference'
   /** The record's state forbids the change. */
   | 'conflict'
-  /** Validation. */
   | 'rejected'
   /** The host can't be reached; nothing was sent. */
   | 'unreachable'
@@ -51,7 +50,6 @@ export interface CrmError {
   /** The CRM's own words: may hold native ids and values. */
   message: string;
   fields: string[];
-  /** Name of the duplicate rule that refused the record. */
   rule?: string;
 }
 

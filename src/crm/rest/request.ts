@@ -21,7 +21,6 @@ export interface CrmRequest {
   /** Name for metrics; one of few. */
   operation:
     | ('query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe')
-    /** A call with several kinds of requests. */
     | 'mixed';
   /**
    * Meaning of a lost answer. `read`: nothing, ask again. `create`, `change`: the outcome is unknown, and the record may

@@ -59,7 +59,6 @@ export class CrmClient {
   /** Headers of creations and changes, which a part of a Composite call must name itself. */
   readonly writeHeaders: Readonly<Record<string, string>>;
   readonly permits: Permits;
-  /** Shared by all calls. */
   readonly retryBudget = new RetryBudget();
   /** A call with less time than this, in milliseconds, is not started. */
   readonly shortestCallMs: number;

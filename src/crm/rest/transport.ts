@@ -28,7 +28,6 @@ interface TransportOptions {
   timeoutMs: number;
   quota: CallQuota;
   time: CrmTime;
-  /** Further headers of calls that create or change a record. */
   writeHeaders: Readonly<Record<string, string>>;
   metrics: Metrics;
   digitsOf?: (() => ReadonlySet<string>) | undefined;

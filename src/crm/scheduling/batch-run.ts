@@ -298,7 +298,6 @@ function asFailure(error: unknown): CrmFailure {
   return error;
 }
 
-/** Which of the outcomes of one call are the last word. */
 function readOutcomes(outcomes: readonly Outcome[]): Verdict<unknown>[] {
   const failures = outcomes.filter((outcome) => 'failure' in outcome);
   const isOneMoreRefused = failures.some(({ failure }) => failure.kind !== 'duplicate');

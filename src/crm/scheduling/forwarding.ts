@@ -43,7 +43,6 @@ interface ForwardingOptions {
   };
 }
 
-/** The requests of one kind that share a call of another replica, and those of other replicas that share its calls. */
 export class Forwarding implements ForwardingBatcher {
   readonly #options: ForwardingOptions;
   #inviting = 0;

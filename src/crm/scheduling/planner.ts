@@ -52,7 +52,6 @@ export interface Allowed {
   enoughMs: number;
   /** The part of a call that is each consumer's who asks; undefined while calls are not short. */
   parts: ReadonlyMap<string, number> | undefined;
-  /** Parents in calls that are in flight. */
   busyParents: ReadonlySet<string>;
 }
 
@@ -67,7 +66,6 @@ interface Room<R> {
 
 export interface PlannedBatch<R> {
   requests: R[];
-  /** Requests that have no time left for a call. */
   late: R[];
   bytes: number;
   /** All that is left waits for parents. */
@@ -253,7 +251,6 @@ class Division {
     this.#kept = new Map(parts?.entries().filter(([consumer]) => waiting.has(consumer)));
   }
 
-  /** Whether one more request of this consumer leaves the others their parts. */
   mayHaveNext(consumer: string): boolean {
     for (const [each, part] of this.#kept) {
       if (each !== consumer && this.#countOf(each) < (part - tolerance) * (this.#total + 1)) return false;

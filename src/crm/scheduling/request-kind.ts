@@ -23,7 +23,6 @@ const growsAfterMs = 10 * 60_000;
 export interface QueuedRequest extends Waiting {
   readonly item: unknown;
   readonly call: Call;
-  /** Times it was sent. */
   tries: number;
   /** Since when it waits, on whatever replica, by `monotonicMs()`. */
   since: number;
@@ -71,7 +70,6 @@ export interface KindOptions<Item, Result> {
   /** Equal on replicas whose requests may share a call. */
   batchKey: string;
   operation: Operation<Item, Result>;
-  /** The CRM's name of the object. */
   object: string;
   /** How many of its records a write may hold. */
   objectSize: ObjectSize;
@@ -98,7 +96,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   ];
   /** A call is waited for, and the batch for it not composed yet. */
   isAcquiring = false;
-  /** The call is there, and other replicas are invited to share it. */
   isGathering = false;
   callWait: CallWait | undefined;
   /** Calls of the budget were short when the last one came. */
@@ -134,7 +131,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return this.operation.effect !== 'read';
   }
 
-  /** Requests that go into one call. */
   get perCall(): number {
     if (!this.isShared) return 1;
     return this.isWrite ? Math.min(this.#largestBatch, this.objectSize.most) : this.#largestBatch;
@@ -146,7 +142,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return urgent.size + requests.size;
   }
 
-  /** All that waits. */
   get size(): number {
     return this.requests + this.queues[2].size;
   }
@@ -183,7 +178,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return { tenant: this.name, heavyParts: this.isShared ? heavyPartsOf([this]) : 0 };
   }
 
-  /** For whom the next call would be. */
   *waiting(): Generator<[consumer: string, requests: number]> {
     for (const queue of this.queues) yield* queue.counts();
   }

@@ -271,7 +271,6 @@ export class Scheduler {
     return { time: now(), timeoutMs, enoughMs, parts: permits.parts, busyParents };
   }
 
-  /** Removes from a kind's queue what was planned, and refuses what is too late. */
   #take({ kind, requests, late }: Pick<Batch, 'kind' | 'requests' | 'late'>): void {
     for (const request of [...requests, ...late]) {
       this.#queueFor(kind, request).take(request.tenant, request);
@@ -291,7 +290,6 @@ export class Scheduler {
     return isUrgent ? urgent : requests;
   }
 
-  /** Sets the timer of its maximum wait, or of the end of its time. */
   #arm(kind: RequestKind, request: QueuedRequest): void {
     const leftMs = this.#maxWaitOf(request.call) - (monotonicMs() - request.since);
     clearTimeout(request.expiry);

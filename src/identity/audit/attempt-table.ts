@@ -143,7 +143,6 @@ export class AttemptTable {
     }));
   }
 
-  /** Whether there are attempts of other consumers than these. */
   async hasOthersThan(consumerIds: readonly string[]): Promise<boolean> {
     const { rows } = await sql<{ found: boolean }>`
       select exists (

@@ -33,7 +33,6 @@ export interface Audit extends AttemptRecorder {
 
 interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetworksOptions {
   metrics: AttemptArchiveOptions['metrics'] & UsedNetworksOptions['metrics'];
-  /** How long changes of consumers are kept. */
   retentionDays: number;
 }
 

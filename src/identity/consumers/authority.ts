@@ -26,7 +26,6 @@ export interface Authority {
   precondition?: (consumer: Consumer) => void;
 }
 
-/** The store in which the caller and other administrators are looked up. */
 interface AuthorityOptions extends OtherAdministrators {
   /** Milliseconds since 1970. */
   clock: () => number;

@@ -205,7 +205,6 @@ async function findOrSkip(id: string, find: ConsumerStore['find'], log: Log) {
   }
 }
 
-/** The record of a consumer that has this pair and no other. */
 export function newConsumer(
   wanted: Pick<Consumer, 'id' | 'name' | 'permissions'> & Partial<Consumer>,
   pair: CredentialPair,

@@ -84,7 +84,6 @@ export class IndexEntry implements Accepted {
 export type ListPosition = Pick<Consumer, 'createdAt' | 'id'>;
 
 interface Loaded {
-  /** Version of the secret that this was read from. */
   version: string;
   /** Undefined: the record is broken. */
   consumer: Consumer | undefined;

@@ -2,9 +2,7 @@ import { type KeySet, KeyUnusable, loadOrCreateKeySet, parseKeySet } from '../..
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import { consumersFolder } from './stored-consumer.ts';
 
-/** Name of the secret that holds the pepper of the consumers' secrets. */
 export const pepperName = 'keys/pepper';
-/** Name of the secret that holds the key of the cursors that lists give out. */
 const cursorKeyName = 'keys/cursor';
 export const keysFolder = 'keys';
 

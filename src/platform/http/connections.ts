@@ -99,7 +99,6 @@ function isLong(body: unknown): body is string | Buffer {
   return (typeof body === 'string' || Buffer.isBuffer(body)) && body.length > chunkBytes;
 }
 
-/** Options for `createServer` of each server that is passed to `limitConnections`. */
 export const trackedResponses = { ServerResponse: TrackedResponse };
 
 /**

@@ -33,7 +33,6 @@ import type { Log } from './log.ts';
 export interface OtlpTracingOptions {
   env: NodeJS.ProcessEnv;
   log: Log;
-  /** Version of this program. */
   version: string;
   /** `dev`, `staging` or `prod`. */
   environment: string;

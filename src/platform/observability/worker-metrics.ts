@@ -25,7 +25,6 @@ export class WorkerMetrics {
     this.#latest.set(pid, snapshot);
   }
 
-  /** Keeps the last known counts of a worker that has ended. */
   async keep(pid: number): Promise<void> {
     const snapshot = this.#latest.get(pid) ?? [];
     this.#latest.delete(pid);

@@ -56,7 +56,6 @@ function readConfigFile(named: string | undefined): unknown {
   }
 }
 
-/** The settings with their defaults, nested by section. */
 function fillIn(table: SettingsTable, raw: Record<string, unknown>, production: boolean): Settings {
   const flat: Record<string, unknown> = { production };
   const nested: Record<string, unknown> = { production };

@@ -29,7 +29,6 @@ interface Statement {
 /** Values keep their types between the two, dates too. */
 type Answer = { rows: unknown[] } | { message: string };
 
-/** Name of the socket in the data folder. */
 export const readsSocket = 'database.sock';
 
 const maxStatementBytes = 1_048_576;

@@ -36,7 +36,6 @@ export async function withDeadline<Row extends Held>(
   return (await lease()).map((row) => ({ ...row, deadline }) as Row);
 }
 
-/** The end of a lease that begins now. */
 export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
 
 /**

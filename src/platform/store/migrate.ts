@@ -30,7 +30,6 @@ interface SchemaComparison {
   /** 0: none. */
   applied: number;
   known: number;
-  /** How many migrations of this program the database lacks. */
   missing: number;
   /** Why this program does not run on it, in words; undefined where it does. */
   refusal: string | undefined;
