@@ -36,12 +36,11 @@ function mappingSchemaFile(): string {
 function settingsPage(): string {
   const rows = Object.entries(settingsTable as Record<string, Setting>).map(([key, row]) => [
     `${code(key)}<br>${code(row.env)}`,
-    valuesOf(row.schema),
-    showDefault(row.fallback),
+    [valuesOf(row.schema), showDefault(row.fallback)].filter((part) => part !== '').join(' '),
     row.doc,
   ]);
   return page('Settings', settingsIntroduction, [
-    table(['key, variable', 'value', 'default', 'meaning'], rows),
+    table(['key, variable', 'value (default)', 'meaning'], rows),
     settingsRules,
   ]);
 }
@@ -49,7 +48,7 @@ function settingsPage(): string {
 /** Empty where there is none, or where it follows from other settings, which the meaning says. */
 function showDefault(fallback: unknown): string {
   if (typeof fallback === 'function' || fallback === undefined) return '';
-  return code(typeof fallback === 'string' ? fallback : JSON.stringify(fallback));
+  return `(${code(typeof fallback === 'string' ? fallback : JSON.stringify(fallback))})`;
 }
 
 /** The schema of a setting in words; nothing where any text will do. */
@@ -78,18 +77,18 @@ function rangeOf(schema: TSchema): string {
 }
 
 const settingsIntroduction = `
-Each setting has a key for the configuration file, \`handoff.config.json\` or what \`--config FILE\` names, and an
-environment variable that overrides it. A key with a dot is a field of an object: \`crm.loginUrl\` is
-\`{"crm": {"loginUrl": "…"}}\`. In variables lists are separated by commas, and an empty one counts as not set.
+Each setting has a key for the configuration file (\`handoff.config.json\`, or \`--config FILE\`), and an environment
+variable that overrides it. A key with a dot is a field of an object: \`crm.loginUrl\` is \`{"crm": {"loginUrl": "…"}}\`. In
+variables, separate lists by commas; an empty variable counts as not set.
 
-If a setting is unknown, wrong or missing, the service names all of them and doesn't start; a variable that only looks
-like a setting, such as \`LOGLEVEL\`, is a warning in the log.
+If settings are unknown, wrong or missing, the service names them all and doesn't start; for a variable that only looks like
+a setting, such as \`LOGLEVEL\`, it logs a warning.
 `;
 
 const settingsRules = `## One file for several environments
 
-\`environments.dev\`, \`environments.staging\` and \`environments.prod\` may hold any of the settings. The section that
-\`environment\` names overrides the rest of the file:
+\`environments.dev\`, \`environments.staging\` and \`environments.prod\` may hold any setting. The one that \`environment\`
+names overrides the rest of the file:
 
 \`\`\`json
 {
@@ -118,7 +117,7 @@ function errorsPage(): string {
     return `- ${status}: ${named.map(code).join(', ')}`;
   });
   const reserved = codes.filter((name) => !used.has(name));
-  const explained = 'No operation of this version answers with these. Their meaning will not change:';
+  const explained = 'No operation answers with these yet. Their meaning will not change:';
   return page('Errors', errorsIntroduction, [
     byStatus.join('\n'),
     ...(reserved.length === 0
@@ -140,7 +139,7 @@ function crmErrors(): string[] {
 const crmErrorsIntroduction = `
 ## What Salesforce refuses
 
-For operators and administrators of the org: Salesforce's code, ours, and what to do there or here. The first line that fits applies; \`the CRM refused a record\` in the log has Salesforce's codes by \`request_id\`.
+For operators and the org's administrators: Salesforce's code, ours, and what to do. The first line that fits applies; \`the CRM refused a record\` in the log has Salesforce's codes by \`request_id\`.
 `;
 
 const errorsIntroduction = `

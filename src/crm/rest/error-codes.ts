@@ -65,14 +65,14 @@ export const errorTable: readonly ErrorRow[] = [
   {
     codes: ['API_CURRENTLY_DISABLED', 'SERVER_UNAVAILABLE', 'QUERY_TIMEOUT'],
     kind: 'busy',
-    advice: 'If it lasts, see the status page of Salesforce.',
+    advice: "If it lasts, see Salesforce's status page.",
   },
   { codes: ['API_DISABLED_FOR_ORG'], kind: 'setup', advice: 'The org needs an edition with API access.' },
   {
     codes: ['REQUEST_LIMIT_EXCEEDED'],
     only: { where: '`ConcurrentRequests`', holds: says(/concurrent ?requests/i) },
     kind: 'busy',
-    advice: 'Too many calls of the org take 20 seconds or more: see what is slow there.',
+    advice: 'Too many calls to the org take 20 seconds or more: see what is slow there.',
   },
   {
     codes: ['REQUEST_LIMIT_EXCEEDED'],
@@ -90,7 +90,7 @@ export const errorTable: readonly ErrorRow[] = [
     only: { where: 'caused by UNABLE_TO_LOCK_ROW', holds: says(/UNABLE_TO_LOCK_ROW/) },
     kind: 'locked',
     mayBeOthers: true,
-    advice: 'As UNABLE_TO_LOCK_ROW, in a trigger or a flow.',
+    advice: 'As UNABLE_TO_LOCK_ROW, in a trigger or flow.',
   },
   {
     codes: thrown,
@@ -106,7 +106,7 @@ export const errorTable: readonly ErrorRow[] = [
     ofOrg: true,
     says: thrownText,
     advice:
-      'A trigger or a flow fails; `errors` and the log line name it. Its error is in the debug log, or in a mail to the administrator.',
+      'Fix the trigger or flow that `errors` and the log line name. Its error is in the debug log, or mailed to the administrator.',
   },
   {
     codes: ['*'],
@@ -114,7 +114,7 @@ export const errorTable: readonly ErrorRow[] = [
     kind: 'rejected',
     mayBeOthers: true,
     says: 'does not pass the rules of the CRM.',
-    advice: 'A trigger fails with several records: the service sends them in smaller batches.',
+    advice: 'A trigger fails with several records; the service sends fewer at once.',
   },
   { codes: ['ENTITY_IS_LOCKED'], kind: 'conflict', advice: 'End the approval, or unlock the record.' },
   { codes: ['ENTITY_IS_DELETED'], kind: 'gone', advice: 'Nothing: the record was deleted.' },
@@ -124,22 +124,21 @@ export const errorTable: readonly ErrorRow[] = [
     kind: 'gone',
     ofOrg: true,
     advice:
-      'With a record in the path: nothing, the record was deleted. Else 502 `crm_error`: deploy the object, give the user the ' +
-      'right to it, or set a `crm.apiVersion` that the org has.',
+      'With a record in the path: nothing, it was deleted. Else 502 `crm_error`: deploy the object, give the user access to it, ' +
+      'or set a `crm.apiVersion` that the org has.',
   },
   {
     codes: ['INVALID_FIELD'],
-    only: { where: 'the id of the member is in the text', holds: namesReference },
+    only: { where: "the text has the member's id", holds: namesReference },
     kind: 'reference',
     advice: 'Give the contact this External ID, or tell the caller the right one.',
   },
   {
     codes: ['INVALID_CROSS_REFERENCE_KEY'],
-    only: { where: '`fields` names no lookup of the API: `RecordTypeId`, say', holds: isAboutOthers },
+    only: { where: '`fields` names no lookup of the API, but `RecordTypeId`, say', holds: isAboutOthers },
     kind: 'setup',
     ofOrg: true,
-    advice:
-      'The user may not use this record type, owner or the like: assign it to the user, or set another in the mapping.',
+    advice: 'Assign this record type, owner or the like to the user, or set another in the mapping.',
   },
   {
     codes: ['INVALID_CROSS_REFERENCE_KEY'],
@@ -152,7 +151,7 @@ export const errorTable: readonly ErrorRow[] = [
     codes: ['DUPLICATE_VALUE'],
     only: { where: 'the other record is `<unknown>`', holds: says(/<unknown>/) },
     kind: 'setup',
-    advice: 'The user may not see the record that has the value: give it View All Records.',
+    advice: 'The user may not see the record with this value: give it View All Records.',
   },
   {
     codes: ['DUPLICATE_VALUE'],
@@ -165,7 +164,7 @@ export const errorTable: readonly ErrorRow[] = [
     kind: 'rejected',
     says: 'a duplicate rule of the CRM takes it for a record that is there already.',
     advice:
-      'Exempt the integration user from the rule; or let what only warns pass: `crm.duplicateRules` is `allow`.',
+      'Exempt the integration user from the rule; if it only warns, set `crm.duplicateRules` to `allow`.',
   },
   {
     codes: ['REQUIRED_FIELD_MISSING'],
