@@ -15,8 +15,8 @@ function ownPrefixes(table: SettingsTable): string[] {
   return ['HANDOFF_', ...new Set(prefixes)];
 }
 
-/** Variables of the clients in docs/quickstart.md, and of this project's tests. */
-const clientVariables = /^HANDOFF_(?:URL|API_KEY|API_SECRET|CLIENT_ID|PRIVATE_KEY_FILE|TEST_\w+)$/;
+/** Variables of the programs in docs/partners and docs/quickstart.md, and of this project's tests. */
+const clientVariables = /^HANDOFF_(?:URL|API_KEY|API_SECRET|CLIENT_ID|TEST_\w+)$/;
 
 /**
  * Variables that Kubernetes and Docker set for each other service, named after it: `CRM_SERVICE_HOST`,
