@@ -1,6 +1,6 @@
 import type { AuthenticationAttempt as Attempt } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useLayoutEffect, useState } from 'preact/hooks';
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useKeptPages } from '../shared/kept.ts';
 import { pagesAt } from '../shared/load.ts';
 import { Choice, Field, List, NoMatch } from '../shared/parts.tsx';
@@ -40,7 +40,10 @@ interface FilterProps {
 function Filters({ asked, ask, apiKey, onApiKey }: FilterProps): VNode {
   const [typed, setTyped] = useState({ ...asked, apiKey });
   // At once: what somebody types before the browser paints is not to be lost.
-  useLayoutEffect(() => setTyped({ ...asked, apiKey }), [asked, apiKey]);
+  useLayoutEffect(() => setTyped({ ...asked, apiKey }), [asked.address, asked.request_id, apiKey]);
+  /** A result can be chosen while the consumer is being looked for. */
+  const latest = useRef(asked);
+  latest.current = asked;
   const consumer = useConsumerField(asked.consumer_id);
   const set = (name: keyof typeof typed) => (value: string) => setTyped({ ...typed, [name]: value });
   const submit = async (event: Event) => {
@@ -48,7 +51,12 @@ function Filters({ asked, ask, apiKey, onApiKey }: FilterProps): VNode {
     const consumer_id = await consumer.find();
     if (consumer_id === undefined) return;
     onApiKey(typed.apiKey.trim());
-    ask({ ...asked, consumer_id, address: typed.address.trim(), request_id: typed.request_id.trim() });
+    ask({
+      ...latest.current,
+      consumer_id,
+      address: typed.address.trim(),
+      request_id: typed.request_id.trim(),
+    });
   };
   return (
     <form class="filters" role="search" onSubmit={submit}>

@@ -1,5 +1,6 @@
 import type { AuditEvent } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
+import { useRef } from 'preact/hooks';
 import { useKeptPages } from '../shared/kept.ts';
 import { pagesAt } from '../shared/load.ts';
 import { Choice, type Column, List, NoMatch } from '../shared/parts.tsx';
@@ -48,10 +49,13 @@ type Filters = Record<(typeof names)[number], string>;
 export function ChangeLog(): VNode {
   const [asked, ask] = useParameters(names);
   const consumer = useConsumerField(asked.consumer_id);
+  /** An action can be chosen while the consumer is being looked for. */
+  const latest = useRef(asked);
+  latest.current = asked;
   const submit = async (event: Event) => {
     event.preventDefault();
     const consumer_id = await consumer.find();
-    if (consumer_id !== undefined) ask({ ...asked, consumer_id });
+    if (consumer_id !== undefined) ask({ ...latest.current, consumer_id });
   };
   return (
     <>

@@ -137,16 +137,20 @@ describe('consumers and the access log in the console', {
     await check('an ambiguous consumer');
     await consumer.fill('lisboa travel');
     await page.getByLabel('Address').fill('127.0.0.1');
+    const held = Promise.withResolvers<void>();
+    await page.route('**/v1/admin/consumers?q=lisboa*', async (route) => {
+      await held.promise;
+      await route.continue();
+    });
     await page.getByRole('button', { name: 'Filter' }).click();
     await page.getByLabel('Result').selectOption('No permission');
+    held.resolve();
     await page.getByLabel('Time').selectOption('Last hour');
     const rows = page.getByRole('row').filter({ hasText: 'Lisboa Travel' });
     await textOf(rows, /No permission 403.*GET \/v1\/members.*127\.0\.0\.1/);
-    const address = await page.evaluate<string>('location.hash');
-    assert.equal(
-      address,
-      `#/access-log?consumer_id=${partner.id}&result=permission_denied&hours=1&address=127.0.0.1`,
-    );
+    const address = `#/access-log?consumer_id=${partner.id}&result=permission_denied&hours=1&address=127.0.0.1`;
+    await eventually(async () => assert.equal(await page.evaluate('location.hash'), address));
+    await page.getByRole('row').nth(2).waitFor({ state: 'detached' });
     await rows.getByRole('link', { name: 'Lisboa Travel' }).click();
     await page.getByRole('heading', { level: 1, name: 'Lisboa Travel' }).waitFor();
     await page.goBack();
