@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import type { Trouble } from './shared/outage.ts';
+import { crmName } from './shared/page-facts.ts';
 import { single } from './shared/parts.tsx';
 import { useNow } from './shared/time.tsx';
 import { countOf } from './shared/words.ts';
@@ -12,7 +13,7 @@ interface StripProps {
 const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
   service: ["The gateway isn't answering.", 'What you see may be old; what you typed is kept.'],
   crm: [
-    "Salesforce isn't responding.",
+    `${crmName} isn't responding.`,
     'New hand-offs are saved, and created as soon as it does. What you see may be old.',
   ],
   part: ["Part of the gateway isn't answering.", 'The rest works.'],

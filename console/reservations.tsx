@@ -6,6 +6,7 @@ import { TableTime } from './records/table-time.tsx';
 import { hintOf } from './shared/faults.ts';
 import { useKeptPages } from './shared/kept.ts';
 import { MemberLink } from './shared/member-link.tsx';
+import { crmName } from './shared/page-facts.ts';
 import { Badge, Choice, type Column, Field, List } from './shared/parts.tsx';
 import { useParameters } from './shared/router.ts';
 import { onlyGiven } from './shared/session.ts';
@@ -60,8 +61,8 @@ function Reservations(): VNode {
       </form>
       {asked.status === 'needs_attention' && (
         <p class="notice">
-          The dining partner and the CRM differ, and the service could not resolve it. Compare both, then
-          correct one of them by hand.
+          The dining partner and {crmName} disagree, and we couldn't resolve it. Compare them, then correct
+          one by hand.
         </p>
       )}
       {fault === undefined && <Results key={JSON.stringify(asked)} asked={asked} />}
@@ -130,7 +131,7 @@ const columns: Column<Reservation>[] = [
   },
   { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
   {
-    title: 'CRM booking',
+    title: `${crmName} booking`,
     cell: ({ booking }) =>
       booking && <a href={`#/records/bookings/${booking.id}`}>{booking.status ?? 'booking'}</a>,
   },

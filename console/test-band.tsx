@@ -1,6 +1,7 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { Question } from './shared/dialog.tsx';
+import { crmName } from './shared/page-facts.ts';
 import { single } from './shared/parts.tsx';
 import { useSession } from './shared/session.ts';
 
@@ -8,7 +9,7 @@ import { useSession } from './shared/session.ts';
 export function TestBand(): VNode {
   return (
     <aside class="test-band" aria-label="Test mode">
-      <strong>Test mode</strong> <span>Nothing here reaches the CRM or the restaurant.</span>
+      <strong>Test mode</strong> <span>Nothing here reaches {crmName} or the restaurant.</span>
     </aside>
   );
 }

@@ -2,6 +2,7 @@ import type { ConsumerUsage, ConsumerUsageReport } from '@handoff-gateway/client
 import type { VNode } from 'preact';
 import { type Line, Plot } from './health/plot.tsx';
 import { useLoad } from './shared/load.ts';
+import { crmName } from './shared/page-facts.ts';
 import { type Column, LoadProblem, Skeleton, Table } from './shared/parts.tsx';
 import { read, withQuery } from './shared/session.ts';
 import { dayInWords } from './shared/time.tsx';
@@ -57,7 +58,12 @@ export function Usage({ path }: UsageProps): VNode | null {
                 line('failed', ({ requests }) => requests['5xx']),
               ]}
             />
-            <Plot {...plot} title="CRM calls" unit="calls" lines={[line('calls', (day) => day.crm_calls)]} />
+            <Plot
+              {...plot}
+              title={`${crmName} calls`}
+              unit="calls"
+              lines={[line('calls', (day) => day.crm_calls)]}
+            />
           </div>
           <details>
             <summary>Show numbers</summary>
@@ -79,7 +85,11 @@ const dayColumns: Column<ConsumerUsage>[] = [
   { title: 'Answered', isNumber: true, cell: ({ requests }) => requests['2xx'].toLocaleString('en') },
   { title: 'Refused (4xx)', isNumber: true, cell: ({ requests }) => requests['4xx'].toLocaleString('en') },
   { title: 'Failed (5xx)', isNumber: true, cell: ({ requests }) => requests['5xx'].toLocaleString('en') },
-  { title: 'CRM calls', isNumber: true, cell: ({ crm_calls }) => Math.round(crm_calls).toLocaleString('en') },
+  {
+    title: `${crmName} calls`,
+    isNumber: true,
+    cell: ({ crm_calls }) => Math.round(crm_calls).toLocaleString('en'),
+  },
 ];
 
 function dayOf(at: number): string {

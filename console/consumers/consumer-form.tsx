@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from '../shared/api.ts';
 import { faultAt, hintOf, isShownAt } from '../shared/faults.ts';
+import { crmName } from '../shared/page-facts.ts';
 import { Choice, Field, ProblemAlert } from '../shared/parts.tsx';
 import type { Permission } from '../shared/permissions.ts';
 import { isTest, type NewSecret, useSession } from '../shared/session.ts';
@@ -63,7 +64,7 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
         <p>
           <Box
             name="Test keys"
-            text="Test keys: nothing reaches the CRM"
+            text={`Test keys (nothing reaches ${crmName})`}
             isOn={draft.isTest}
             onSwitch={() => set({ isTest: !draft.isTest })}
           />
@@ -200,7 +201,7 @@ function PermissionBoxes({ draft, set, fault }: PermissionProps): VNode {
                     placeholder="all fields"
                     spellcheck={false}
                     value={fields[resource] ?? ''}
-                    title="Field names separated by commas, such as name, status. Empty: all fields."
+                    title="Field names separated by commas, such as name, status. Leave blank for all fields."
                     onInput={(event: Event) =>
                       set({
                         fields: { ...fields, [resource]: (event.currentTarget as HTMLInputElement).value },
@@ -249,7 +250,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         label="Valid until"
         type="datetime-local"
         value={draft.validUntil}
-        {...hintOf(faultAt(problem, 'validUntil'), 'Empty: no end date.')}
+        {...hintOf(faultAt(problem, 'validUntil'), 'Leave blank for no end date.')}
         onInput={(validUntil: string) => set({ validUntil })}
       />
       <Field
@@ -257,7 +258,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         type="number"
         min={1}
         value={draft.rateLimit}
-        {...hintOf(faultAt(problem, 'rateLimitPerMinute'), "Empty: the service's limit.")}
+        {...hintOf(faultAt(problem, 'rateLimitPerMinute'), 'Leave blank for the default limit.')}
         onInput={(rateLimit: string) => set({ rateLimit })}
       />
       <Field
@@ -266,7 +267,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         min={1}
         max={100}
         value={draft.crmShare}
-        {...hintOf(faultAt(problem, 'crmShare'), 'Empty: no reserved share.')}
+        {...hintOf(faultAt(problem, 'crmShare'), 'Leave blank to reserve nothing.')}
         onInput={(crmShare: string) => set({ crmShare })}
       />
       <Field
@@ -274,7 +275,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         type="number"
         min={1}
         value={draft.allowance}
-        {...hintOf(faultAt(problem, 'allowance'), 'Empty: none.')}
+        {...hintOf(faultAt(problem, 'allowance'), 'Leave blank for no allowance.')}
         onInput={(allowance: string) => set({ allowance })}
       />
       <Choice
@@ -287,21 +288,21 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         label="Allowed addresses"
         value={draft.addresses}
         fault={faultAt(problem, 'allowedAddresses', wordsOf(draft.addresses))}
-        hint="One IP address or CIDR block a line. Empty: any address."
+        hint="One IP address or CIDR block per line. Leave blank to allow any address."
         onInput={(addresses) => set({ addresses })}
       />
       <Lines
         label="Client certificates"
         value={draft.certificateNames}
         fault={faultAt(problem, 'certificateNames', wordsOf(draft.certificateNames))}
-        hint="Names in them: one DNS name, URI or e-mail address a line. Empty: none is needed."
+        hint="One DNS name, URI or e-mail address from the certificate per line. Leave blank if no certificate is needed."
         onInput={(certificateNames) => set({ certificateNames })}
       />
       <Lines
         label="People who may act as it"
         value={draft.people}
         fault={faultAt(problem, 'people', claims)}
-        hint="One claim of their ID token a line, such as groups=travel-desk. Empty: nobody."
+        hint="One ID token claim per line, such as groups=travel-desk. Leave blank for no people."
         onInput={(people) => set({ people })}
       />
     </div>

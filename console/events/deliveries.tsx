@@ -15,7 +15,7 @@ import {
   single,
 } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
-import { Ago } from '../shared/time.tsx';
+import { Ago, dateAndTime } from '../shared/time.tsx';
 import { errorInWords } from './ping-result.tsx';
 import { type Act, useActions } from './use-actions.ts';
 
@@ -153,7 +153,7 @@ function Recover({ id, act }: { id: string; act: Act }): VNode {
     const body = { since: new Date(since).toISOString() };
     void act(
       (endpoints) => endpoints.recover(id, body),
-      'Undelivered events since then are being sent again.',
+      `Resending failed events since ${dateAndTime(Date.parse(body.since))}.`,
     );
   };
   return (

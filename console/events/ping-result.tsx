@@ -46,7 +46,7 @@ export function PingResult({ endpointId, eventId }: PingProps): VNode {
   return (
     <p class="notice bad" role="status">
       Test failed: {errorInWords(last.error)}
-      {delivery?.status === 'pending' ? '. It will be sent again.' : '.'}
+      {delivery?.status === 'pending' ? ". We'll try again." : '.'}
     </p>
   );
 }

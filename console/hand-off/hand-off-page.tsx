@@ -17,6 +17,8 @@ const { samples } = pageFacts;
 /** What the page knows outlives a visit to another page. */
 interface Kept {
   results: Result[] | undefined;
+  /** Results that came with the service. */
+  sampleIds: ReadonlySet<string>;
   /** Where the results are from, if a page passed them. */
   passed: Passed | undefined;
   /** Those that a reload interrupted are among them. */
@@ -28,6 +30,7 @@ export function HandOffPage(): VNode {
   const session = useSession();
   const kept = recall<Kept>(session.memory, 'hand-off', () => ({
     results: undefined,
+    sampleIds: new Set(),
     passed: undefined,
     picks: new Picks(session.consumer.id),
   }));
@@ -44,6 +47,7 @@ export function HandOffPage(): VNode {
   const selection = useTripPicks(results ?? [], trip, picks);
   const types = (['quote', 'booking'] as const).filter((type) => session.can(`${type}s`, 'write'));
   const latest = picks.all[0];
+  const hasSamples = results?.some(({ id }) => kept.sampleIds.has(id));
   return (
     <>
       <div class="title">
@@ -71,6 +75,7 @@ export function HandOffPage(): VNode {
       {passed === undefined ? <PassingNotice /> : <Faults passed={passed} />}
       <Early picks={picks} />
       <h2 class="quiet-heading">{headingOf(results, passed)}</h2>
+      {hasSamples && <p class="quiet">These are samples, to try the hand-off with.</p>}
       {results?.length === 0 ? (
         <div class="empty">
           <p>No search results yet.</p>
@@ -152,7 +157,7 @@ function Faults({ passed: { faults, origin } }: { passed: Passed }): VNode | nul
   return (
     <div class="problem" role="alert">
       <p>
-        <strong>Some results from {origin} cannot be used</strong>
+        <strong>Some results from {origin} can't be used</strong>
       </p>
       <ul>
         {faults.slice(0, mostFaults).map((fault) => (
@@ -187,7 +192,11 @@ function useResults(kept: Kept, trip: Trip) {
   useEffect(() => {
     take();
     // What is passed meanwhile is not replaced.
-    const useSamples = (found: Result[]) => kept.results ?? setResults(found, undefined);
+    const useSamples = (found: Result[]) => {
+      if (kept.results !== undefined) return;
+      kept.sampleIds = new Set(found.map(({ id }) => id));
+      setResults(found, undefined);
+    };
     if (kept.results === undefined) readSamples().then(useSamples, () => useSamples([]));
     return followPassed(take);
   }, []);

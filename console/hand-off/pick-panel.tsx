@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../shared/load.ts';
 import { memberName, useMember } from '../shared/members.ts';
+import { crmName } from '../shared/page-facts.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
 import { isTest, read, type Session, useSession } from '../shared/session.ts';
 import type { Confirmation, ItemConfirmation, Pick, Picks } from './picks.ts';
@@ -132,7 +133,7 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
           {word} {status.replaceAll('_', ' ')}
         </strong>
         {status === 'rejected' && `: ${confirmation.approval?.reason ?? ''}`}
-        {explanations[status]}{' '}
+        {explanations[status]?.(pick.type)}{' '}
         {isOpen(status)
           ? can(`${pick.type}s`, 'read') && <a href={`#/handoffs/${externalId}`}>Follow the hand-off</a>
           : status === 'created' && <RecordLink type={pick.type} id={id} externalId={externalId} />}
@@ -146,9 +147,9 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
 }
 
 /** What happens next, where that is not over. */
-const explanations: Partial<Record<Confirmation['status'], string>> = {
-  accepted: '. The CRM is not answering: the record will be created as soon as it does.',
-  awaiting_approval: '. The record will be created once somebody approves it.',
+const explanations: Partial<Record<Confirmation['status'], (type: Pick['type']) => string>> = {
+  accepted: (type) => ` and saved. ${crmName} isn't responding; we'll create the ${type} as soon as it does.`,
+  awaiting_approval: (type) => `. We'll create the ${type} once a colleague approves it.`,
 };
 
 interface ConfirmedProps {
@@ -206,7 +207,7 @@ function RecordLink({ type, id, externalId }: LinkProps): VNode | null {
   const address = pattern.replace('{id}', encodeURIComponent(id));
   return (
     <a href={address} target="_blank" rel="noopener noreferrer">
-      Open the {type} in the CRM
+      Open the {type} in {crmName}
     </a>
   );
 }

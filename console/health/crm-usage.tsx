@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Consumer } from '../consumers/consumer.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
+import { crmName } from '../shared/page-facts.ts';
 import { Choice, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
 import { isTest, read, useSession, withQuery } from '../shared/session.ts';
 import { dateAndTime, dayInWords } from '../shared/time.tsx';
@@ -45,7 +46,7 @@ export function CrmUsage({ quota, exhaustedAt }: UsageProps): VNode | null {
   if (today.problem?.status === 404) return null;
   return (
     <>
-      <h2>Use of CRM calls</h2>
+      <h2>{crmName} calls by consumer</h2>
       {quota && <Budget quota={quota} exhaustedAt={exhaustedAt} />}
       {quota && today.data && <QuotaBar quota={quota} parts={partsOf(today.data.data)} />}
       <UsageTable bar={today.data?.data ?? []} hasBudget={quota?.budget !== undefined} />

@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
-import { pageFacts } from '../shared/page-facts.ts';
+import { crmName, pageFacts } from '../shared/page-facts.ts';
 import { Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { read, useSession } from '../shared/session.ts';
 import { countOf } from '../shared/words.ts';
@@ -111,10 +111,10 @@ function inOrg({ object, field, problem }: OrgFault): string {
 
 /** Why Salesforce is not connected, or soon will not be. */
 const reasons: Record<string, string> = {
-  sign_in: 'Salesforce refuses the sign-in.',
-  data: "Signing in works, but Salesforce doesn't serve data.",
+  sign_in: `${crmName} refuses the sign-in.`,
+  data: `Signing in works, but ${crmName} doesn't serve data.`,
   version: "The org doesn't offer the configured API version.",
-  network: 'Nobody answers at its address.',
+  network: 'Nothing answers at its address.',
 };
 
 /** How the facts of a part are said in words. */
@@ -128,8 +128,8 @@ const words: Record<string, (value: unknown) => string> = {
   waiting: (waiting) => `${count(waiting as number)} waiting`,
   oldest_seconds: (oldest) => `The oldest for ${inUnits(oldest as number)}`,
   records: (records) => countOf(records as number, 'record'),
-  age_seconds: (age) => `${inUnits(age as number)} behind Salesforce`,
-  seconds_behind: (behind) => `${inUnits(behind as number)} behind Salesforce`,
+  age_seconds: (age) => `${inUnits(age as number)} behind ${crmName}`,
+  seconds_behind: (behind) => `${inUnits(behind as number)} behind ${crmName}`,
 };
 
 function inWords({ used, limit, budget, budget_used: ofBudget }: Quota): string {

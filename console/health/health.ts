@@ -1,3 +1,5 @@
+import { crmName } from '../shared/page-facts.ts';
+
 /** A part of the service in the health report. */
 export interface PartState {
   connected: boolean;
@@ -36,7 +38,7 @@ export interface PartLook {
 }
 
 const titles: Record<string, string> = {
-  crm: 'Salesforce',
+  crm: crmName,
   secretsManager: 'Secrets manager',
   database: 'Database',
   cache: 'Cache',

@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { crmName } from '../shared/page-facts.ts';
 import { countOf } from '../shared/words.ts';
 import { type Health, numberOf, partOf } from './health.ts';
 
@@ -8,7 +9,7 @@ export function NotFresh({ health }: { health: Health }): VNode | null {
   return (
     <div class="notice">
       <p>
-        <strong>While Salesforce isn't connected:</strong>
+        <strong>While {crmName} isn't connected:</strong>
       </p>
       <ul>
         {factsOf(health).map((fact) => (
@@ -25,10 +26,10 @@ function factsOf(health: Health): string[] {
   const waiting = numberOf(partOf(health, 'handoffs'), 'waiting');
   return [
     age === undefined
-      ? 'Quotes, bookings and members cannot be read, except recently read members.'
+      ? "Quotes, bookings and members can't be read, except for recently read members."
       : `Quotes, bookings and members are shown as they were ${inUnits(age)} ago.`,
     ...(behind === undefined ? [] : [`Events of the last ${inUnits(behind)} are missing.`]),
-    'New hand-offs are saved, and delivered when Salesforce is back.',
+    `New hand-offs are saved, and delivered when ${crmName} is back.`,
     ...(waiting ? [`${waiting.toLocaleString('en')} waiting so far.`] : []),
   ];
 }

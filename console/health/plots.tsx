@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { crmName } from '../shared/page-facts.ts';
 import { type Activity, answeredIn, pointsOf, totalOf } from './activity.ts';
 import { clock, type Line, Plot } from './plot.tsx';
 
@@ -19,9 +20,9 @@ const plans: PlotPlan[] = [
       ['latency_p99', 'p99'],
     ],
   },
-  { title: 'CRM calls', unit: 'calls', look: 'bars', lines: [['crm_calls', 'calls']] },
+  { title: `${crmName} calls`, unit: 'calls', look: 'bars', lines: [['crm_calls', 'calls']] },
   {
-    title: 'CRM quota',
+    title: `${crmName} quota`,
     unit: 'calls in 24 hours',
     lines: [
       ['crm_quota_used', 'used'],

@@ -3,6 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
+import { crmName } from '../shared/page-facts.ts';
 import { LoadProblem } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago, dateAndTime, dayInWords } from '../shared/time.tsx';
@@ -117,9 +118,9 @@ const sentences: Readonly<Record<string, Sentence>> = {
   awaiting_approval: () => 'Waiting for approval',
   approved: ({ by }) => byWhom('Approved', by),
   rejected: ({ by }) => byWhom('Rejected', by),
-  accepted: ({ by }) => byWhom('Accepted, to be created later', by),
+  accepted: ({ by }) => byWhom('Accepted, and saved for later', by),
   created: ({ by }, what) =>
-    byWhom(what === 'reservation' ? 'Table and booking confirmed' : 'Created in the CRM', by),
+    byWhom(what === 'reservation' ? 'Table and booking confirmed' : `Created in ${crmName}`, by),
   updated: ({ by, changes }) => byWhom(changes ? 'Changed' : 'Changed; the changed fields are not known', by),
   step: ({ changes }) => stepOf(changes?.[0]?.to),
   delivered: ({ endpoint }) => (
@@ -134,8 +135,8 @@ const sentences: Readonly<Record<string, Sentence>> = {
   ),
   failed: () => 'Failed',
   cancelled: ({ by }) => byWhom('Cancelled', by),
-  deleted: ({ by }) => byWhom('Deleted in the CRM', by),
-  restored: ({ by }) => byWhom('Restored in the CRM', by),
+  deleted: ({ by }) => byWhom(`Deleted in ${crmName}`, by),
+  restored: ({ by }) => byWhom(`Restored in ${crmName}`, by),
 };
 
 /** Kinds that a newer service adds are shown by their name. */
@@ -179,14 +180,14 @@ function asked(endpoint: string | null, what: string): string {
 }
 
 const steps: Readonly<Record<string, string>> = {
-  making_booking: 'Creating the booking in the CRM',
+  making_booking: `Creating the booking in ${crmName}`,
   booking_table: 'Booking the table',
-  writing_outcome: 'Writing the outcome to the CRM',
+  writing_outcome: `Writing the outcome to ${crmName}`,
   undoing: 'Removing the booking',
   pending: 'Waiting for the restaurant to decide',
   confirmed: 'Confirmed again: the restaurant refused to cancel',
   cancelling_table: 'Cancelling the table',
-  writing_cancellation: 'Writing the cancellation to the CRM',
+  writing_cancellation: `Writing the cancellation to ${crmName}`,
 };
 
 function stepOf(step: unknown): string {

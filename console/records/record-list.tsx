@@ -9,6 +9,7 @@ import { MemberLink } from '../shared/member-link.tsx';
 import { MemberPicker } from '../shared/member-picker.tsx';
 import { memberName, remember } from '../shared/members.ts';
 import { Amount } from '../shared/money.tsx';
+import { crmName } from '../shared/page-facts.ts';
 import { Badge, type Column, Field, Id, List } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
 import { useSession } from '../shared/session.ts';
@@ -225,8 +226,8 @@ function Members({ asked, matches }: ResultsProps): VNode {
           <NoMatch collection="members" asked={asked} matches={matches} />
         ) : (
           <>
-            <p>The CRM has no members with an External ID.</p>
-            <p>Members appear here once the CRM gives them one.</p>
+            <p>{crmName} has no members with an External ID.</p>
+            <p>Members appear here once {crmName} gives them one.</p>
           </>
         )
       }

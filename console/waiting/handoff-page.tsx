@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { type Loaded, useLoad } from '../shared/load.ts';
+import { crmName } from '../shared/page-facts.ts';
 import { Badge, Freshness, LoadProblem, ProblemAlert, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
@@ -99,7 +100,7 @@ function Unknown(): VNode {
   return (
     <p>
       There is no hand-off with this ID that you may see. Hand-offs are kept for 30 days; those that
-      Salesforce took at once are under <a href="#/records">Records</a>.
+      {crmName} took at once are under <a href="#/records">Records</a>.
     </p>
   );
 }

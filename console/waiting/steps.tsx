@@ -1,6 +1,7 @@
 import type { AcceptedHandoff, HistoryEntry } from '@handoff-gateway/client';
 import type { ComponentChildren, VNode } from 'preact';
 import { Doer, Endpoint } from '../records/history.tsx';
+import { crmName } from '../shared/page-facts.ts';
 import { Ago, duration } from '../shared/time.tsx';
 import { countOf } from '../shared/words.ts';
 import type { Life } from './read-handoff.ts';
@@ -100,15 +101,15 @@ function failuresBefore({ status }: AcceptedHandoff, history: readonly HistoryEn
 }
 
 function sentSteps({ status, attempts }: AcceptedHandoff): Step[] {
-  const title = 'Sent to Salesforce';
+  const title = `Sent to ${crmName}`;
   const note = attempts > 1 && <p class="quiet">{countOf(attempts, 'attempt')}</p>;
   if (status === 'awaiting_approval') return [{ title, tone: 'ahead' }];
   if (status === 'accepted' && attempts === 0)
-    return [{ title: 'Waiting to be sent to Salesforce', tone: 'now' }];
+    return [{ title: `Waiting to be sent to ${crmName}`, tone: 'now' }];
   if (status === 'accepted')
     return [
       {
-        title: 'Sending to Salesforce',
+        title: `Sending to ${crmName}`,
         tone: 'now',
         note: attempts > 1 && <p class="quiet">{countOf(attempts, 'attempt')}. The gateway keeps trying.</p>,
       },
@@ -117,10 +118,10 @@ function sentSteps({ status, attempts }: AcceptedHandoff): Step[] {
 }
 
 function endOf({ status, completed_at: at, problem }: AcceptedHandoff): Step {
-  if (status === 'created') return { title: 'Created in Salesforce', tone: 'good', at };
+  if (status === 'created') return { title: `Created in ${crmName}`, tone: 'good', at };
   if (status === 'cancelled') return { title: 'Withdrawn', tone: 'bad', at };
   if (status === 'rejected') return { title: 'Not created', tone: 'bad' };
-  if (status !== 'failed') return { title: 'Created in Salesforce', tone: 'ahead' };
+  if (status !== 'failed') return { title: `Created in ${crmName}`, tone: 'ahead' };
   const note = problem && (
     <>
       <p>

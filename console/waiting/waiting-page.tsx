@@ -5,6 +5,7 @@ import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { useLoad } from '../shared/load.ts';
 import { Amount } from '../shared/money.tsx';
+import { crmName } from '../shared/page-facts.ts';
 import {
   Badge,
   type Column,
@@ -83,7 +84,7 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
     return (
       <div class="empty">
         <p>Nothing is waiting.</p>
-        <p>Hand-offs wait here while Salesforce isn't responding, or until somebody approves them.</p>
+        <p>Hand-offs wait here while {crmName} isn't responding, or until a colleague approves them.</p>
       </div>
     );
   const columns: Column<AcceptedHandoff>[] = [

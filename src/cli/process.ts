@@ -9,7 +9,7 @@ import { similarVariables } from '../platform/settings/variables.ts';
 
 /** Where the log is written while a person watches the terminal; undefined: to standard output. */
 export function logFileOf({ dataDir, production }: Settings): string | undefined {
-  return process.stdout.isTTY && !production ? resolve(dataDir, 'handoff.log') : undefined;
+  return process.stdout.isTTY && !production ? resolve(dataDir, 'service.log') : undefined;
 }
 
 /** The log of `serve`; on a terminal it says where that is. */

@@ -86,7 +86,7 @@ describe('what people look after in the console', {
     const row = page.getByRole('row').filter({ hasText: '/failing' });
     await textOf(row, /Nothing sent yet/);
     await row.getByRole('button', { name: 'Send a test' }).click();
-    await textOf(row.getByRole('status'), /Test failed: HTTP 503\. It will be sent again/);
+    await textOf(row.getByRole('status'), /Test failed: HTTP 503\. We'll try again/);
     await textOf(row, /failing.*Last failure.*no success yet.*1 event waiting/s);
     await check('a failing endpoint');
     await close();

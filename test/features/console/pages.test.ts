@@ -220,7 +220,7 @@ describe('the console in a browser', {
     await gateway.org.disarm();
     await page.getByRole('row').filter({ hasText: 'created' }).waitFor();
     await goTo(page, 'Hand-off');
-    await textOf(page.getByRole('status'), /Quote created.*Open the quote in the CRM/s);
+    await textOf(page.getByRole('status'), /Quote created.*Open the quote in Salesforce/s);
     await goTo(page, 'Events');
     await page.getByRole('row').filter({ hasText: 'handoff.created' }).waitFor();
     await close();
