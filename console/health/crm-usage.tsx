@@ -3,12 +3,12 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import type { Consumer } from '../consumers/consumer.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
+import { isQuotaUsedUp, type Quota } from '../shared/outage.ts';
 import { crmName } from '../shared/page-facts.ts';
 import { Choice, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
 import { isTest, read, useSession, withQuery } from '../shared/session.ts';
 import { dateAndTime, dayInWords } from '../shared/time.tsx';
 import { countOf } from '../shared/words.ts';
-import { isQuotaUsedUp, type Quota } from './health.ts';
 import { mostColours, number, type Part, QuotaBar, Swatch } from './quota-bar.tsx';
 import { inWords, ShareSlider } from './share-slider.tsx';
 

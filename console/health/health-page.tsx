@@ -1,20 +1,13 @@
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
+import type { Quota } from '../shared/outage.ts';
 import { crmName, pageFacts } from '../shared/page-facts.ts';
 import { Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { read, useSession } from '../shared/session.ts';
 import { countOf } from '../shared/words.ts';
 import type { Activity } from './activity.ts';
 import { CrmUsage } from './crm-usage.tsx';
-import {
-  type Health,
-  headlineOf,
-  looksOf,
-  type PartLook,
-  type PartState,
-  partOf,
-  type Quota,
-} from './health.ts';
+import { type Health, headlineOf, looksOf, type PartLook, type PartState, partOf } from './health.ts';
 import { inUnits, NotFresh } from './not-fresh.tsx';
 import { Plots } from './plots.tsx';
 

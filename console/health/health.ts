@@ -1,3 +1,4 @@
+import { isQuotaUsedUp, type Quota } from '../shared/outage.ts';
 import { crmName } from '../shared/page-facts.ts';
 
 /** A part of the service in the health report. */
@@ -10,13 +11,6 @@ export interface PartState {
 export interface Health {
   status: 'ok' | 'unavailable';
   [part: string]: PartState | string;
-}
-
-export interface Quota {
-  used: number;
-  limit: number;
-  budget?: number;
-  budget_used?: number;
 }
 
 export function partOf(health: Health, name: string): PartState | undefined {
@@ -88,12 +82,6 @@ function currency(isCurrent: boolean): Look {
 
 function connection({ connected }: PartState): Look {
   return connected ? { tone: 'good', word: 'connected' } : { tone: 'bad', word: 'not connected' };
-}
-
-export function isQuotaUsedUp(quota: Quota | undefined): boolean {
-  if (quota === undefined) return false;
-  const { used, limit, budget = Number.POSITIVE_INFINITY, budget_used: ofBudget = 0 } = quota;
-  return used >= limit || ofBudget >= budget;
 }
 
 /** `All systems operational`, or each part that is otherwise, by the word for it. */

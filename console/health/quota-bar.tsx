@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import type { Quota } from './health.ts';
+import type { Quota } from '../shared/outage.ts';
 
 /** What one consumer, or others together, took of the quota. */
 export interface Part {

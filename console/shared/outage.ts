@@ -6,9 +6,23 @@ export function isOutage({ status }: Problem): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
 
+/** Use of the daily quota of Salesforce calls, in the health report. */
+export interface Quota {
+  used: number;
+  limit: number;
+  budget?: number | undefined;
+  budget_used?: number | undefined;
+}
+
+export function isQuotaUsedUp(quota: Quota | undefined): boolean {
+  if (quota === undefined) return false;
+  const { used, limit, budget = Number.POSITIVE_INFINITY, budget_used: ofBudget = 0 } = quota;
+  return used >= limit || ofBudget >= budget;
+}
+
 export interface Trouble {
-  /** The service itself, the CRM behind it, or something else that a page needs. */
-  what: 'service' | 'crm' | 'part';
+  /** The service itself, the CRM behind it, its quota of calls, or something else that a page needs. */
+  what: 'service' | 'crm' | 'quota' | 'part';
   /** Milliseconds since 1970; in the past while it is tried. */
   triedAgainAt: number;
 }
@@ -108,11 +122,13 @@ export class Outage {
     else void this.tryAgain();
   }
 
-  async #ask(): Promise<'service' | 'crm' | undefined> {
+  async #ask(): Promise<'service' | 'crm' | 'quota' | undefined> {
     try {
       const { client, needsCrm } = this.#options;
       const { crm } = await client.health();
-      return crm.connected || !needsCrm ? undefined : 'crm';
+      if (!needsCrm) return undefined;
+      if (!crm.connected) return 'crm';
+      return isQuotaUsedUp(crm.quota) ? 'quota' : undefined;
     } catch (error) {
       const { status } = error as { status?: number };
       return status === undefined || isOutage({ status } as Problem) ? 'service' : undefined;

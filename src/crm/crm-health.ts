@@ -43,7 +43,7 @@ interface CrmHealthOptions {
   environment: string;
   connectionHash: string;
   cache: SharedCache;
-  client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage'>;
+  client: Pick<CrmClient, 'probe' | 'dataPath' | 'usage' | 'isQuotaUsedUp'>;
   tokens: Pick<TokenProvider, 'fault'>;
   dataProbe: string;
   lacks: () => readonly OrgFault[];
@@ -106,8 +106,10 @@ export class CrmHealth {
 
   async #readQuota(): Promise<CrmState['quota']> {
     const { client, budget } = this.#options;
-    if (budget !== undefined) return budget.status();
-    return client.usage && { used: client.usage.used, limit: client.usage.limit };
+    const { usage } = client;
+    const quota = (await budget?.status()) ?? (usage && { used: usage.used, limit: usage.limit });
+    // A refused call says so without numbers.
+    return quota && client.isQuotaUsedUp ? { ...quota, used: Math.max(quota.used, quota.limit) } : quota;
   }
 
   #explain({ advice, refusal }: TokenFault): Pick<CrmState, 'reason' | 'advice' | 'sign_in'> {
@@ -207,7 +209,7 @@ export class CrmHealth {
  * (REST Developer Guide, Versions and Resources). Only its path is taken: a token is never sent to another host.
  */
 export async function fetchUser(
-  client: CrmHealthOptions['client'],
+  client: Pick<CrmClient, 'probe' | 'dataPath'>,
   call: Call,
 ): Promise<CrmUser | undefined> {
   const userinfo = await client

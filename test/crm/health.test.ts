@@ -41,6 +41,16 @@ it('hears from calls that the CRM is lost, and that it is back', async () => {
   assert.equal(await org.calls('userinfo'), 1);
 });
 
+it('has used up the quota while the CRM refuses calls for it', async () => {
+  const { crm, org, memberId } = harness;
+  await crm.records.create(quote, randomUUID(), quoteFor(memberId), aCall());
+  const { quota } = await crm.health.check();
+  assert.ok(quota !== undefined && quota.used < quota.limit);
+  await org.fault({ kind: 'dailyLimit' }, { path: '/services/data/' });
+  await assert.rejects(crm.records.find(quote, randomUUID(), aCall()), hasCode('crm_quota_exhausted'));
+  assert.deepEqual((await crm.health.check()).quota, { ...quota, used: quota.limit });
+});
+
 it('takes a refusal of a record for a sign that the CRM is there', async () => {
   const { crm } = harness;
   const creation = crm.records.create(quote, randomUUID(), quoteFor(randomUUID()), aCall());

@@ -40,6 +40,11 @@ export class CallQuota {
     return this.#usage;
   }
 
+  /** Whether the CRM refused the last call for the quota. */
+  get isUsedUp(): boolean {
+    return this.#heldUntil !== undefined;
+  }
+
   /** Reads the `Sforce-Limit-Info` of an answer. */
   note(answer: CrmAnswer): void {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));

@@ -87,6 +87,11 @@ export class CrmClient {
     return this.#quota.usage;
   }
 
+  /** Whether the CRM refused the last call for its daily quota. */
+  get isQuotaUsedUp(): boolean {
+    return this.#quota.isUsedUp;
+  }
+
   /** Throws `Problem`. */
   async send(request: CrmRequest, call: Call): Promise<CrmAnswer> {
     try {

@@ -117,6 +117,19 @@ describe('the page Break it', {
     await close();
   });
 
+  test('says on Health and in the strip that the quota is used up', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/break-it');
+    await page.getByRole('button', { name: 'Break: The API quota is used up' }).click();
+    await page.getByRole('status').filter({ hasText: 'quota of calls is used up' }).waitFor();
+    await goTo(page, 'Health');
+    await page.getByText('Quota used up: Salesforce').waitFor();
+    assert.equal(await page.getByText('All systems operational').count(), 0);
+    await goTo(page, 'Break it');
+    await page.getByRole('button', { name: 'Mend all' }).click();
+    await page.getByRole('button', { name: 'Break: The API quota is used up' }).waitFor();
+    await close();
+  });
+
   test('is not there for advisors, and not where people could not use it', async () => {
     const { page, close } = await openSignedIn(browser, gateway, gateway.console);
     const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');

@@ -117,6 +117,19 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
+  test('keeps what it says off the buttons of the rows where the window is small', async () => {
+    const { page, close } = await openInbox('Small');
+    await page.setViewportSize({ width: 720, height: 450 });
+    const row = rowOf(page, 'Small');
+    await row.getByRole('button', { name: 'Approve' }).press('Enter');
+    await said(page, /Approving Small/);
+    const toast = await page.locator('.announcer p').boundingBox();
+    const undoing = await undo(row).boundingBox();
+    assert.ok(toast && undoing && toast.y + toast.height <= undoing.y);
+    await undo(row).press('Enter');
+    await close();
+  });
+
   test('Undo sends nothing; after five seconds the approval of what was seen is sent', async () => {
     const { page, close, ids, approvals } = await openInbox('Undone', 'Approved');
     const row = rowOf(page, 'Undone');
