@@ -17,7 +17,7 @@ const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
     'New hand-offs are saved, and created as soon as it does. What you see may be old.',
   ],
   quota: [
-    "Salesforce's daily quota of calls is used up.",
+    `${crmName}'s daily quota of calls is used up.`,
     'New hand-offs are saved, and created once there are calls again. What you see may be old.',
   ],
   part: ["Part of the gateway isn't answering.", 'The rest works.'],
