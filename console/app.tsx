@@ -116,11 +116,13 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   const { said, say, announcer } = useAnnouncer();
   const [trouble, setTrouble] = useState<Trouble | undefined>();
   const session = useMemo<Session>(() => {
-    const caller = createCaller(credentials, (refusal) => {
-      const problem = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
+    const refused = (refusal: Problem) => {
+      const ended = person ? sessionEndedBy(refusal) : signedOutBy(refusal);
+      const problem = approvals.isEmpty ? ended : { ...ended, detail: `${ended.detail} ${unsure}` };
       signOut(signedIn, problem);
       return problem;
-    });
+    };
+    const caller = createCaller(credentials, { actingAs: consumer.id, refused });
     const outage = new Outage({ client: caller.client, needsCrm: !isTest(consumer), show: setTrouble });
     const can: Session['can'] = (resource, action) => allows(consumer, resource, action);
     const approvals = new Approvals({ client: caller.client, say });
@@ -227,6 +229,8 @@ function signedOutBy({ request_id }: Problem): Problem {
     request_id,
   };
 }
+
+const unsure = "Your last approval may not have been sent: look under Waiting once you're back.";
 
 function sessionEndedBy({ request_id }: Problem): Problem {
   return { ...endedIdle, title: 'Your session has ended', detail: 'Sign in again.', request_id };

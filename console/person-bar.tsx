@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { actAs, type PersonSession } from './shared/person.ts';
-import type { OwnConsumer } from './shared/session.ts';
+import { type OwnConsumer, useSession } from './shared/session.ts';
 import { countOf } from './shared/words.ts';
 
 interface WhoProps {
@@ -11,6 +11,14 @@ interface WhoProps {
 
 /** Who is signed in, and as what: a person with several consumers changes between them here. */
 export function Who({ consumer, person }: WhoProps): VNode {
+  const { approvals } = useSession();
+  const change = async (select: HTMLSelectElement) => {
+    const wanted = select.value;
+    // Before: they are approvals of the consumer that is left.
+    const failed = await approvals.sendAll();
+    if (failed === undefined) await actAs(wanted);
+    else select.value = consumer.id;
+  };
   if (person === undefined)
     return (
       <span class="who" title={consumer.id}>
@@ -26,7 +34,7 @@ export function Who({ consumer, person }: WhoProps): VNode {
         <select
           aria-label="Act as"
           value={consumer.id}
-          onChange={(event: Event) => void actAs((event.currentTarget as HTMLSelectElement).value)}
+          onChange={(event: Event) => void change(event.currentTarget as HTMLSelectElement)}
         >
           {person.consumers.map((one) => (
             <option key={one.id} value={one.id}>

@@ -62,20 +62,29 @@ export interface Caller {
 const inPlaceOfKeys: Credentials = { apiKey: 'session', apiSecret: 'session' };
 
 /** With the session of a person in place of a key: the browser sends its cookie. */
-function withSession(init: RequestInit | undefined): RequestInit {
+function withSession(init: RequestInit | undefined, actingAs: string | undefined): RequestInit {
   const headers = new Headers(init?.headers);
   for (const name of ['x-api-key', 'x-api-secret']) headers.delete(name);
   headers.set('x-handoff-session', '1');
+  // Another tab may change the session meanwhile: nothing is done as a consumer that this one doesn't show.
+  if (actingAs !== undefined) headers.set('x-handoff-consumer', actingAs);
   return { ...init, headers, credentials: 'same-origin' };
 }
 
-/** `given`: null for the session of a person. `refused` is called when the credentials are not valid any more, and says what to show instead. */
-export function createCaller(given: Credentials | null, refused?: (problem: Problem) => Problem): Caller {
+interface CallerOptions {
+  /** Id of the consumer that a person acts as, once it is known. */
+  actingAs?: string;
+  /** Called when the credentials are not valid any more; says what to show instead. */
+  refused?: (problem: Problem) => Problem;
+}
+
+/** `given`: null for the session of a person. */
+export function createCaller(given: Credentials | null, { actingAs, refused }: CallerOptions = {}): Caller {
   const credentials = given ?? inPlaceOfKeys;
   const ask: typeof fetch = async (address, init) => {
     // Nothing of the browser's own goes with a key: neither cookies nor a cached answer.
     const response = await fetch(address, {
-      ...(given === null ? withSession(init) : { ...init, credentials: 'omit' }),
+      ...(given === null ? withSession(init, actingAs) : { ...init, credentials: 'omit' }),
       // What was decided arrives although the tab is closed; browsers take that of small requests alone.
       keepalive: init?.method === 'POST' && !init.body,
       cache: 'no-store',

@@ -18,7 +18,7 @@ interface Approval {
 export interface Follower {
   changed(): void;
   /** One was answered; `problem` where it failed. The page reads again what it shows. */
-  answered(problem: Problem | undefined): Promise<void>;
+  answered(id: string, problem: Problem | undefined): Promise<void>;
 }
 
 interface ApprovalsOptions {
@@ -75,6 +75,11 @@ export class Approvals {
     this.#page?.changed();
   }
 
+  /** Whether all are answered. */
+  get isEmpty(): boolean {
+    return this.#all.size === 0;
+  }
+
   /** Returns the id of the newest one that can be taken back. */
   latest(): string | undefined {
     return [...this.#all].findLast(([, { answer }]) => answer === undefined)?.[0];
@@ -108,8 +113,9 @@ export class Approvals {
       .approve(id, { ifMatch: `"${version}"` })
       .then(() => undefined, problemFrom);
     const name = handoffName(handoff);
-    say(problem === undefined ? `${name} is approved.` : `${name} is not approved: ${problem.title}.`);
-    await this.#page?.answered(problem);
+    const failed = problem && { ...problem, title: `${name} is not approved: ${problem.title}` };
+    say(failed === undefined ? `${name} is approved.` : `${failed.title}.`);
+    await this.#page?.answered(id, failed);
     this.#all.delete(id);
     this.#page?.changed();
     return problem;

@@ -21,14 +21,18 @@ export function useDecisions(reload: () => Promise<void>): Decisions {
   const { client, approvals, say } = useSession();
   const [problem, show] = useState<Problem | undefined>();
   const [, setChanges] = useState(0);
+  /** External ID of the approval that failed last. */
+  const failed = useRef<string | undefined>(undefined);
   const latest = useRef(reload);
   latest.current = reload;
   useEffect(
     () =>
       approvals.follow({
         changed: () => setChanges((count) => count + 1),
-        answered: (failure) => {
-          show(failure);
+        answered: (id, failure) => {
+          // One that goes well leaves the failure of another to be read.
+          if (failure !== undefined || failed.current === id) show(failure);
+          if (failure !== undefined) failed.current = id;
           return latest.current();
         },
       }),

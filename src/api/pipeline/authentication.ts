@@ -95,6 +95,7 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
   };
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const consumer = admitCaller(request, reply, authentication, authenticators);
+    if (consumer.person) requireChosen(request, consumer);
     if ('resource' in permission) requireNoApproval(consumer, permission, approvalAdvice);
     if (firstOf.length > 0 && !hasOneOf(consumer, firstOf)) return refuseAll(request);
     if (!isLimitedLater) requireWithinLimit(request);
@@ -356,6 +357,17 @@ export function sessionFaultOf(
   if (isWrite && !isMarkedWrite(request))
     return 'With a session, a request that writes needs the header X-Handoff-Session: 1.';
   return undefined;
+}
+
+/**
+ * All tabs of a browser share the session, and another may have chosen another consumer since this one was loaded. Throws
+ * `permission_denied` where the request names a consumer that the session is not for.
+ */
+function requireChosen({ headers }: Pick<FastifyRequest, 'headers'>, { id }: Caller): void {
+  const meant = headers['x-handoff-consumer'];
+  if (meant === undefined || meant === id) return;
+  const advice = 'Load this page again to act as that one here too.';
+  throw new Problem('permission_denied', `In another tab you act as another consumer now. ${advice}`);
 }
 
 /** Permissions to have one of before the body is read; any credentials will do where it is empty. */

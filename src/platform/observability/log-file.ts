@@ -9,8 +9,10 @@ const bytesPerLook = 1_048_576;
 /** The log of a service whose standard output is a terminal. With the file set aside at most 32 MiB; mode 0600. */
 export class LogFile {
   readonly #path: string;
-  #file: number;
+  /** Undefined after an attempt to write that failed. */
+  #file: number | undefined;
   #sinceLook = 0;
+  #isFailing = false;
 
   /** Opens the file to add to it. Throws where that is impossible. */
   constructor(path: string) {
@@ -18,13 +20,25 @@ export class LogFile {
     this.#file = this.#open();
   }
 
+  /** Lines that can't be written are lost, and standard error says so once: a full disk stops no service. */
   write(text: string): void {
-    if (this.#sinceLook >= bytesPerLook) {
-      closeSync(this.#file);
-      this.#file = this.#open();
+    try {
+      if (this.#sinceLook >= bytesPerLook) this.#close();
+      this.#file ??= this.#open();
+      this.#sinceLook += Buffer.byteLength(text);
+      writeSync(this.#file, text);
+      this.#isFailing = false;
+    } catch (error) {
+      if (!this.#isFailing) process.stderr.write(`The log can't be written: ${String(error)}\n`);
+      this.#isFailing = true;
+      this.#close();
     }
-    this.#sinceLook += Buffer.byteLength(text);
-    writeSync(this.#file, text);
+  }
+
+  #close(): void {
+    const file = this.#file;
+    this.#file = undefined;
+    if (file !== undefined) closeSync(file);
   }
 
   #open(): number {

@@ -174,6 +174,40 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
+  test('a failed approval stays in view while others go well', async () => {
+    const { page, close, ids } = await openInbox('Goes well', 'Fails');
+    const approve = async (name: string) => {
+      await rowOf(page, name).getByRole('button', { name: 'Approve' }).click();
+      await undo(rowOf(page, name)).waitFor();
+    };
+    await page.route(`**/${ids[1]}/approve`, (route) => route.fulfill({ status: 503, body: 'none' }));
+    await approve('Fails');
+    await page.clock.runFor(2000);
+    await approve('Goes well');
+    await page.clock.runFor(3000);
+    await textOf(page.getByRole('alert'), /^Fails is not approved/);
+    await page.clock.runFor(2000);
+    await said(page, /Goes well is approved/);
+    await rowOf(page, 'Goes well').filter({ hasText: 'Undo' }).waitFor({ state: 'detached' });
+    await textOf(page.getByRole('alert'), /^Fails is not approved/);
+    await page.unrouteAll();
+    await close();
+  });
+
+  test('whoever is signed out before an approval is sent reads that', async () => {
+    const lead = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'] });
+    const id = await ask('Cut off');
+    const { page, close } = await openSignedIn(browser, gateway, lead, '#/waiting');
+    await rowOf(page, 'Cut off').getByRole('button', { name: 'Approve' }).click();
+    await undo(rowOf(page, 'Cut off')).waitFor();
+    const body = { enabled: false };
+    const path = `/v1/admin/consumers/${lead.id}`;
+    assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
+    await textOf(page.getByRole('alert'), /You were signed out.*approval may not have been sent/s);
+    assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
+    await close();
+  });
+
   test('who leaves the page, closes the tab or signs out has approved, whatever waits', async () => {
     const { page, close, ids, approvals } = await openInbox('Left one', 'Left two', 'Closed', 'Signed out');
     const approve = async (name: string) => {

@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { accept, readHandoff } from '../../support/handoffs.ts';
 import { type Company, clientId, clientSecret, startCompany } from '../../support/openid.ts';
 import { goTo, signIn } from './pages.ts';
 
@@ -82,6 +83,51 @@ describe('people at the console', {
     await end(page);
   });
 
+  /** A hand-off that waits, and the inbox of somebody who acts as `desk`. */
+  async function openInbox(name: string) {
+    const agent = await gateway.newConsumer({
+      resource: 'quotes',
+      actions: ['read', 'write'],
+      approval: true,
+    });
+    const result = { name, source: 'x', details: {} };
+    const id = await accept(gateway, { member_id: gateway.org.memberId, result }, { as: agent });
+    const { page } = await browser.open(`${gateway.url}/console/`);
+    await enter(page);
+    await page.getByLabel('Act as').selectOption(desk.id);
+    await goTo(page, 'Waiting');
+    const row = page.getByRole('row').filter({ hasText: name });
+    await row.waitFor();
+    return { page, row, id };
+  }
+
+  test('an approval is sent as the consumer that gave it, before another one acts', async () => {
+    const { page, row, id } = await openInbox('Given by the desk');
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await row.getByRole('button', { name: 'Undo' }).waitFor();
+    await page.getByLabel('Act as').selectOption(leads.id);
+    await eventually(async () => {
+      const { approval } = await readHandoff(gateway, id);
+      assert.equal(approval?.decided_by?.consumer_id, desk.id);
+    });
+    await eventually(async () => assert.equal(await page.getByLabel('Act as').inputValue(), leads.id));
+    await end(page);
+  });
+
+  test('a tab does nothing as a consumer that was chosen in another tab', async () => {
+    const { page, row, id } = await openInbox('Seen by the desk');
+    const other = await page.context().newPage();
+    await other.goto(`${gateway.url}/console/`);
+    await other.getByLabel('Act as').waitFor();
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await row.getByRole('button', { name: 'Undo' }).waitFor();
+    await other.getByLabel('Act as').selectOption(leads.id);
+    await page.getByText('In another tab you act as another consumer now').first().waitFor();
+    await page.getByText('Seen by the desk is not approved').first().waitFor();
+    assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
+    await end(page);
+  });
+
   test('a key is still taken, from a form that is folded', async () => {
     const opened = await browser.open(`${gateway.url}/console/`);
     await opened.page.getByText('Use an API key').click();
@@ -111,8 +157,8 @@ describe('people at the console', {
     await page.getByText('Use an API key').click();
     await signIn(page, gateway.admin);
     await goTo(page, 'Consumers');
-    const row = page.getByRole('row', { name: /Advisors/ });
-    await row.getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('link', { name: 'Advisors' }).click();
+    await page.getByRole('button', { name: 'Edit…' }).click();
     const people = page.getByLabel('People who may act as it');
     assert.equal(await people.inputValue(), 'groups=desk');
     await people.fill('groups=desk\nemail=ana@example.com');
@@ -124,7 +170,7 @@ describe('people at the console', {
     await page.getByText(/“\*\.partner\.example” must be a DNS name/).waitFor();
     await names.fill('');
     await page.getByRole('button', { name: 'Save' }).click();
-    await row.getByRole('button', { name: 'Edit' }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await eventually(async () => {
       const shown = await gateway.request(`/v1/admin/consumers/${desk.id}`, { as: gateway.admin });
       const { people: entries, allowance } = (await shown.json()) as { people: object; allowance: object };

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
+import { mkdtemp, readFile, rm, stat, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { describe, it } from 'node:test';
 
 const module = JSON.stringify(new URL('../../../src/platform/observability/log.ts', import.meta.url).href);
@@ -44,6 +46,24 @@ describe('the log', () => {
       assert.deepEqual(messages(`log.info({}, 'one'); log.info({}, 'two'); ${script}`), expected);
     });
   }
+
+  it('goes on where its file takes no more, and says so once', async (context) => {
+    const folder = await mkdtemp(`${tmpdir()}/log-`);
+    context.after(() => rm(folder, { recursive: true }));
+    const file = `${folder}/handoff.log`;
+    await symlink('/dev/full', file);
+    const script =
+      `const { createLog } = await import(${module}); const log = createLog('info', {}, ${JSON.stringify(file)});` +
+      "for (const n of [1, 2]) { log.info({}, 'lost'); await new Promise(setImmediate); }" +
+      `(await import('node:fs')).unlinkSync(${JSON.stringify(file)}); log.info({}, 'kept');`;
+    const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
+      encoding: 'utf8',
+    });
+    assert.equal(status, 0, stderr);
+    assert.match(stderr, /^The log can't be written: .*ENOSPC.*\n$/);
+    assert.match(await readFile(file, 'utf8'), /^{[^\n]*"msg":"kept"}\n$/);
+    assert.equal((await stat(file)).mode & 0o777, 0o600);
+  });
 
   it('has the facts of the process in each line, and none but the message where there are none', () => {
     const script = `createLog('info', { pid: 7 }).info({ code: 1, none: undefined }, 'a "line"'); log.info({}, 'b')`;
