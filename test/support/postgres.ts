@@ -154,6 +154,8 @@ export async function startPostgresServer(): Promise<OwnPostgresServer | undefin
   // At once, without waiting for clients and without writing anything.
   const crash = async () => {
     child.kill('SIGQUIT');
+    // Nothing else may keep the process alive that waits for this.
+    child.ref();
     await ended;
   };
   return {
