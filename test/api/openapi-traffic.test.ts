@@ -259,6 +259,7 @@ describe('what the service answers fits its document', () => {
     await send('/v1/consumer/rotate', { as: partner, method: 'POST' });
     await pages('/v1/consumer/auth-attempts?limit=1');
     await send('/v1/consumer/usage');
+    await send(`${path}/usage`, { as });
     await send(path, { as, method: 'DELETE' });
     await send('/v1/quotes', { as: null });
     await pages('/v1/admin/auth-attempts?limit=1', { as });
