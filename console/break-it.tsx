@@ -46,15 +46,15 @@ export function BreakItPage(): VNode {
           class="primary"
           aria-disabled={!isBroken}
           aria-busy={busy === ''}
-          onClick={single(() => isBroken && void ask('DELETE', '', 'Everything is mended.'))}
+          onClick={single(() => isBroken && void ask('DELETE', '', 'Everything is fixed.'))}
         >
-          Mend all
+          Fix all
         </button>
       </div>
       <p>
         Salesforce and the dining partner are simulated here, so nothing real can break. To see what your
         advisors would see, choose a member on <a href="#/hand-off">Hand-off</a>, break something here, and
-        hand off a sample. It mends itself after 5 minutes.
+        hand off a sample. Every fault ends by itself after 5 minutes.
       </p>
       {problem && <ProblemAlert problem={problem} isAnswer />}
       <Freshness of={loaded} />
@@ -67,7 +67,7 @@ export function BreakItPage(): VNode {
             breakage={one}
             isBusy={busy === one.name}
             onBreak={() => void ask('POST', one.name, `${one.title}.`)}
-            onMend={() => void ask('DELETE', one.name, 'Mended.')}
+            onFix={() => void ask('DELETE', one.name, 'Fixed.')}
           />
         ))}
       </ul>
@@ -79,13 +79,13 @@ interface CardProps {
   breakage: Breakage;
   isBusy: boolean;
   onBreak: () => void;
-  onMend: () => void;
+  onFix: () => void;
 }
 
-function BreakageCard({ breakage, isBusy, onBreak, onMend }: CardProps): VNode {
+function BreakageCard({ breakage, isBusy, onBreak, onFix }: CardProps): VNode {
   const { title, watch, ends_at: endsAt } = breakage;
   const isBroken = endsAt !== null;
-  const act = isBroken ? 'Mend' : 'Break';
+  const act = isBroken ? 'Fix' : 'Break';
   return (
     <li class={`card breakage ${isBroken ? 'broken' : ''}`}>
       <p class="card-head">
@@ -99,13 +99,13 @@ function BreakageCard({ breakage, isBusy, onBreak, onMend }: CardProps): VNode {
           class="plain"
           aria-label={`${act}: ${title}`}
           aria-busy={isBusy}
-          onClick={single(() => isBusy || (isBroken ? onMend() : onBreak()))}
+          onClick={single(() => isBusy || (isBroken ? onFix() : onBreak()))}
         >
           {act}
         </button>
         {endsAt && (
           <span class="hint">
-            Mends itself <JustNow at={Date.parse(endsAt)} />
+            Ends by itself <JustNow at={Date.parse(endsAt)} />
           </span>
         )}
       </p>

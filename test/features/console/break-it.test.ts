@@ -44,7 +44,7 @@ describe('breaking what is simulated', () => {
     assert.ok((await ask('GET')).data.every(({ ends_at }) => ends_at === null));
   });
 
-  test('breaks for five minutes, one after the other, and mends one or all', async () => {
+  test('breaks for five minutes, one after the other, and fixes one or all', async () => {
     const brokenOf = ({ data }: Awaited<ReturnType<typeof ask>>) =>
       data.filter(({ ends_at }) => ends_at !== null).map(({ name }) => name);
     const { data } = await ask('GET');
@@ -86,15 +86,15 @@ describe('the page Break it', {
   });
   const strip = (page: Page) => page.getByRole('status').filter({ hasText: "Salesforce isn't responding" });
 
-  test('makes an outage at a click: what is handed off waits, and is created once all is mended', async () => {
+  test('makes an outage at a click: what is handed off waits, and is created once all is fixed', async () => {
     const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/break-it');
     await page.getByRole('heading', { level: 1, name: 'Break it' }).waitFor();
     await page.getByRole('button', { name: 'Break: Salesforce is away' }).click();
     await strip(page).waitFor();
-    const mend = page.getByRole('button', { name: 'Mend: Salesforce is away' });
-    await mend.waitFor();
-    assert.ok(await mend.evaluate((button) => button === button.ownerDocument.activeElement));
-    await textOf(page.getByRole('listitem'), /Salesforce is away.*Mends itself/s);
+    const fix = page.getByRole('button', { name: 'Fix: Salesforce is away' });
+    await fix.waitFor();
+    assert.ok(await fix.evaluate((button) => button === button.ownerDocument.activeElement));
+    await textOf(page.getByRole('listitem'), /Salesforce is away.*Ends by itself/s);
     await check('break-it');
     const body = {
       ...{ type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId },
@@ -107,7 +107,7 @@ describe('the page Break it', {
     await goTo(page, 'Waiting');
     await page.getByText('Hotel Miramar').first().waitFor();
     await goTo(page, 'Break it');
-    await page.getByRole('button', { name: 'Mend all' }).click();
+    await page.getByRole('button', { name: 'Fix all' }).click();
     await page.getByRole('button', { name: 'Break: Salesforce is away' }).waitFor();
     await strip(page).waitFor({ state: 'detached' });
     await eventually(async () => {
@@ -125,7 +125,7 @@ describe('the page Break it', {
     await page.getByText('Quota used up: Salesforce').waitFor();
     assert.equal(await page.getByText('All systems operational').count(), 0);
     await goTo(page, 'Break it');
-    await page.getByRole('button', { name: 'Mend all' }).click();
+    await page.getByRole('button', { name: 'Fix all' }).click();
     await page.getByRole('button', { name: 'Break: The API quota is used up' }).waitFor();
     await close();
   });

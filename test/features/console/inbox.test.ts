@@ -194,7 +194,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
-  test('whoever is signed out before an approval is sent reads that', async () => {
+  test('says at sign-in that an approval may not have been sent', async () => {
     const lead = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'] });
     const id = await ask('Cut off');
     const { page, close } = await openSignedIn(browser, gateway, lead, '#/waiting');

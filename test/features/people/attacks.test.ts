@@ -206,7 +206,10 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     const people = await named();
     assert.ok(!people.includes('gone@example.com') && people.includes('stays@example.com'));
     const again = await forget('gone@example.com');
-    assert.equal(again.stdout.trim(), 'Ended 0 sessions, and erased the person from 0 requests in the access log.');
+    assert.equal(
+      again.stdout.trim(),
+      'Ended 0 sessions, and erased the person from 0 requests in the access log.',
+    );
     assert.equal((await forget(' ')).code, 2);
   });
 

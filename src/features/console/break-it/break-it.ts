@@ -4,7 +4,7 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { createHttp, type HttpRequest } from '../../../platform/http/http.ts';
 import { type Breakage, breakages } from './faults.ts';
 
-/** Whoever forgets to mend finds everything mended after this. */
+/** A forgotten fault ends after this. */
 const seconds = 300;
 const timeoutMs = 5000;
 /** How long a call may take to notice what is broken. */
@@ -23,7 +23,7 @@ export interface ShownBreakage extends Pick<Breakage, 'name' | 'title' | 'watch'
 
 type Parts = Pick<Core, 'simulated' | 'crm' | 'resources'>;
 
-/** Breaks and mends the simulated systems. What is broken is known to them alone. */
+/** Keeps no state: the simulated systems know which faults are armed. */
 export class BreakIt {
   readonly #parts: Parts;
   readonly #http = createHttp(timeoutMs);
@@ -49,7 +49,7 @@ export class BreakIt {
     const breakage = this.#possible().find((one) => one.name === name);
     if (breakage === undefined) throw unknown(this.#possible());
     const { system, fault, endsSessions } = breakage;
-    await this.mend(name);
+    await this.fix(name);
     await this.#ask(system, 'POST', 'faults', { ...fault, name, seconds });
     if (endsSessions) await this.#ask(system, 'POST', 'tokens/revoke');
     if (system === 'crm') await this.#notice();
@@ -63,8 +63,8 @@ export class BreakIt {
     await crm.records.list(resources.member, query, call).catch(() => undefined);
   }
 
-  /** Mends one, or all; what is not broken stays so. */
-  async mend(name?: string): Promise<void> {
+  /** Without `name` ends all faults that were armed here. */
+  async fix(name?: string): Promise<void> {
     const wanted = (await this.#armed()).filter((fault) => name === undefined || fault.name === name);
     await Promise.all(wanted.map(({ system, id }) => this.#ask(system, 'DELETE', `faults/${id}`)));
   }
@@ -73,7 +73,7 @@ export class BreakIt {
     return breakages.filter(({ system }) => this.#parts.simulated[system] !== undefined);
   }
 
-  /** Of all that is armed, what was broken here. */
+  /** Faults that were armed elsewhere are left out. */
   async #armed(): Promise<(ArmedFault & { system: Breakage['system'] })[]> {
     const systems = new Set(this.#possible().map(({ system }) => system));
     const lists = [...systems].map(async (system) => {
@@ -96,7 +96,7 @@ export class BreakIt {
       body: body && JSON.stringify(body),
       timeoutMs,
     });
-    // A fault that has ended meanwhile is mended.
+    // Gone already: the fault has ended meanwhile.
     if (status === 404 && method === 'DELETE') return '';
     if (status !== 200) throw new Error(`the simulator answered ${status} to ${method} ${path}: ${answer}`);
     return answer;

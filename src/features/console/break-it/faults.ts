@@ -1,8 +1,7 @@
-/** What can be broken, for somebody who wants to see an outage. */
 export interface Breakage {
   name: string;
   title: string;
-  /** What to do and to watch meanwhile, a sentence or two. */
+  /** A sentence or two: steps to take, and their effects. */
   watch: string;
   /** The simulated system, by its name. */
   system: 'crm' | 'dining';
@@ -17,7 +16,7 @@ export const breakages: readonly Breakage[] = [
     name: 'salesforce_away',
     title: 'Salesforce is away',
     watch:
-      'Hand off a sample: it’s saved and appears under Waiting, and a strip on every page counts down to the next try. After Mend, ' +
+      'Hand off a sample: it’s saved and appears under Waiting, and a strip on every page counts down to the next try. After Fix, ' +
       'the record is created by itself.',
     system: 'crm',
     fault: { effect: { kind: 'down' } },

@@ -52,13 +52,13 @@ export function breakItRoutes(breakIt: BreakIt): Route[] {
       ...shared,
       method: 'DELETE',
       path,
-      operationId: 'mendAll',
-      summary: 'Mend everything',
+      operationId: 'fixAll',
+      summary: 'Fix everything',
       request: {},
       answers,
       async handle({ consumer }) {
         requireLive(consumer);
-        await breakIt.mend();
+        await breakIt.fix();
         return answer();
       },
     }),
@@ -66,20 +66,20 @@ export function breakItRoutes(breakIt: BreakIt): Route[] {
       ...shared,
       method: 'DELETE',
       path: `${path}/:name`,
-      operationId: 'mend',
-      summary: 'Mend one thing',
+      operationId: 'fix',
+      summary: 'Fix one thing',
       request: named,
       answers,
       async handle({ consumer, params: { name } }) {
         requireLive(consumer);
-        await breakIt.mend(name);
+        await breakIt.fix(name);
         return answer();
       },
     }),
   ];
 }
 
-/** What test consumers do reaches nobody else. */
+/** Test consumers must reach nobody else. */
 function requireLive(consumer: Caller | undefined): void {
   if (modeOf(consumer?.id) === 'test')
     throw new Problem('not_found', 'Test consumers have nothing to break.');

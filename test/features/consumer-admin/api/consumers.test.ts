@@ -205,7 +205,7 @@ describe('/v1/admin/consumers', () => {
       );
   });
 
-  test('shows what is used of an allowance to whoever looks after the consumer', async () => {
+  test('shows administrators what is used of an allowance', async () => {
     const body = { name: 'Counted', permissions, allowance: { requests: 100, per: 'month' } };
     const made = (await (await gateway.request(path, { body, as: gateway.admin })).json()) as View;
     for (const _ of [1, 2]) await (await gateway.request('/v1/quotes', { as: made })).text();
