@@ -9,10 +9,10 @@ import { read, type Session, useSession, withQuery } from './shared/session.ts';
 import { isUuid } from './shared/uuid.ts';
 
 interface Finding {
-  /** What it is: `Page`, `Quote`. */
+  /** `Page`, `Quote`. */
   kind: string;
   name: string;
-  /** What tells it from others of the same name. */
+  /** Tells entries of one name apart. */
   note?: string | null | undefined;
   href: string;
 }
@@ -153,7 +153,7 @@ interface Search {
   findings: readonly Finding[];
 }
 
-/** What the service finds for the text: each kind as it comes, and nothing of an earlier text. */
+/** Gives each kind as it comes, and nothing of an earlier text. */
 function useSearch(text: string, allowed: readonly ConsolePage[]) {
   const session = useSession();
   const [{ text: answered, findings }, setSearch] = useState<Search>({ text: '', findings: [] });

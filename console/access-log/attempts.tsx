@@ -17,7 +17,7 @@ export const results: [value: string, text: string][] = [
   ['permission_denied', 'No permission'],
 ];
 
-/** What the list of one consumer shows of each request. */
+/** In the list of one consumer. */
 export const attemptColumns: Column<Attempt>[] = [
   { title: 'When', cell: ({ timestamp }) => <Ago at={timestamp} /> },
   { title: 'Result', cell: (attempt) => <Result attempt={attempt} /> },
@@ -28,7 +28,6 @@ export const attemptColumns: Column<Attempt>[] = [
   },
 ];
 
-/** What the list of all consumers shows. */
 export const allColumns: Column<Attempt>[] = [
   ...attemptColumns.slice(0, 2),
   { title: 'Consumer', cell: (attempt) => <Caller attempt={attempt} /> },

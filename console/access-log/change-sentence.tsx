@@ -34,7 +34,7 @@ function inSentence(event: AuditEvent): Change[] {
   return changes.length === 1 ? changes.filter(({ field }) => field !== 'permissions') : [];
 }
 
-/** What does not fit into the sentence: several changes, and the event as the API has it. */
+/** Several changes, and the event as the API has it: the sentence has no room for them. */
 export function ChangeFacts({ event }: EventProps): VNode {
   const changes = inSentence(event).length > 0 ? [] : shownChanges(event);
   return (
@@ -118,7 +118,6 @@ function topicsOf(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ field }) => topics[field] ?? 'limits'))];
 }
 
-/** What the sentence does not say already. */
 function shownChanges({ action, changes }: AuditEvent): Change[] {
   const isTold = (field: string) =>
     field === 'apiKey' || (field === 'enabled' && action !== 'consumer.created');
@@ -156,7 +155,7 @@ function Value({ children: text }: { children: string }): VNode {
   );
 }
 
-/** What it means that nothing is set. */
+/** Words for a field that isn't set. */
 const unset: Record<string, string> = {
   rateLimitPerMinute: 'default',
   allowedAddresses: 'any',

@@ -11,7 +11,6 @@ interface FactsProps {
   children?: ComponentChildren;
 }
 
-/** What a consumer may do, how much of it, and from where. */
 export function AccessFacts({ consumer, children }: FactsProps): VNode {
   const { id, permissions, rateLimitPerMinute, crmShare, validUntil, people } = consumer;
   return (

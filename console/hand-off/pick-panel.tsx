@@ -77,7 +77,6 @@ function lookOf({ state, confirmation }: Pick): string {
   return confirmation && isOpen(confirmation.status) ? 'open' : state;
 }
 
-/** What became of each result of a trip. */
 function ConfirmedTrip({ pick, made }: { pick: Pick; made: readonly ItemConfirmation[] }): VNode {
   const { can } = useSession();
   const { type, items = [], tripId } = pick;

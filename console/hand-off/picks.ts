@@ -14,7 +14,6 @@ export interface Confirmation {
   approval?: { reason: string | null } | null;
 }
 
-/** What the service answered for an item of several. */
 export interface ItemConfirmation {
   status: Confirmation['status'] | 'existing' | 'updated';
   external_id: string;

@@ -105,7 +105,7 @@ interface BarProps {
   types: readonly RecordType[];
 }
 
-/** What is done with the results that are selected. Nothing while none is. */
+/** Nothing while no result is selected. */
 export function SelectionBar({ selection, types }: BarProps): VNode | null {
   const { chosen, findings, problem, isChecking, handOff, clear } = selection;
   if (chosen.length === 0) return null;

@@ -1,6 +1,6 @@
 import type { Line } from './plot.tsx';
 
-/** What happened in the last hour, of all replicas together: `GET /v1/admin/activity`. */
+/** The last hour on all replicas together: `GET /v1/admin/activity`. */
 export interface Activity {
   interval_seconds: number;
   budget_exhausted_at: string | null;

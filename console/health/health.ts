@@ -71,7 +71,7 @@ const lookOf: Record<string, (state: PartState, health: Health) => Look> = {
   copy: followed,
 };
 
-/** What follows Salesforce can't be of now while Salesforce is away. */
+/** Parts that follow Salesforce can't be up to date while it's away. */
 function followed(state: PartState, health: Health): Look {
   return currency(state.connected && partOf(health, 'crm')?.connected !== false);
 }

@@ -186,7 +186,7 @@ function inBars({ name, points }: Line, barMs: number): Line {
 
 type Scale = (value: number) => number;
 
-/** What the highest value is one of: bars stand on each other. */
+/** Sums where bars are stacked. */
 function heights(lines: readonly Line[], isStacked: boolean): number[] {
   if (!isStacked) return lines.flatMap(({ points }) => points.map(([, value]) => value));
   return lines.flatMap((line, i) =>

@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import type { Quota } from '../shared/outage.ts';
 
-/** What one consumer, or others together, took of the quota. */
+/** Share of one consumer, or of all others together. */
 export interface Part {
   /** Place in the colours; undefined for what is nobody's of the table. */
   colour: number | undefined;

@@ -9,7 +9,7 @@ const restMs = 700;
 
 interface SliderProps {
   consumer: Pick<Consumer, 'id' | 'name' | 'crmShare'>;
-  /** What the others leave of 100. */
+  /** Per cent that the other consumers leave. */
   most: number;
   onSaved: (share: number | null) => void;
 }

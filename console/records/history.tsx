@@ -52,7 +52,7 @@ function Entries({ entries, what }: { entries: readonly HistoryEntry[]; what: st
 
 interface TimelineEntry {
   entry: HistoryEntry;
-  /** What it is about, in a sentence: `quote`. */
+  /** Noun in a sentence: `quote`. */
   what: string;
   /** Which one, where the page is about several. */
   of?: { name: string; address: string };

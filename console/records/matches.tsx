@@ -5,7 +5,6 @@ import { memberName } from '../shared/members.ts';
 import { countOf } from '../shared/words.ts';
 import { type Collection, searchFor } from './search.ts';
 
-/** What a search finds in one list: the first of it. */
 interface Match {
   rows: { id: string }[];
   hasMore: boolean;
@@ -16,7 +15,7 @@ export type Matches = Partial<Record<Collection, Match>>;
 
 const mostShown = 10;
 
-/** What a search finds in these lists; a list that can't be read now is left out. */
+/** Leaves out a list that can't be read now. */
 export function useMatches(search: string, collections: readonly Collection[]): Matches {
   const { data } = useLoad(`matches ${collections.join()} ${search}`, async (session) => {
     if (search === '') return {};

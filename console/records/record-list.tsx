@@ -26,7 +26,7 @@ type Filters = Record<(typeof names)[number], string>;
 
 interface RecordListProps {
   collection: Collection;
-  /** What the search finds in the other lists. */
+  /** In the other lists. */
   matches: Matches;
 }
 

@@ -122,7 +122,6 @@ export class Approvals {
   }
 }
 
-/** What it is called in a sentence. */
 export function handoffName({ request, type }: AcceptedHandoff): string {
   return request?.result.name ?? `The ${type}`;
 }

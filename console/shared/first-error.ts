@@ -1,7 +1,7 @@
 import { createContext } from 'preact';
 import { useContext, useLayoutEffect, useState } from 'preact/hooks';
 
-/** Of a page: what fails on it for one and the same reason, in the order in which it failed. */
+/** Failures of a page for one and the same reason, the first one first. */
 export class Failures {
   readonly #all = new Set<object>();
   readonly #followers = new Set<() => void>();

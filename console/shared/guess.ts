@@ -103,7 +103,7 @@ export interface AtAGlance {
 /** Rows are laid out again and again. */
 const known = new WeakMap<object, AtAGlance>();
 
-/** Of details, or of a record with its details. */
+/** `value`: details, or a record with its details. */
 export function glance(value: unknown): AtAGlance {
   if (!isObject(value)) return look(value);
   const facts = known.get(value) ?? look(value);

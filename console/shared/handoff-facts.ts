@@ -5,7 +5,7 @@ import { useReads } from './load.ts';
 import { recall } from './memory.ts';
 import { useSession } from './session.ts';
 
-/** What the results of hand-offs show at a glance, as far as it is read. Lists have no details: each is read once. */
+/** Lists have no details, so each hand-off is read once; those not read yet are missing. */
 export function useHandoffFacts(
   handoffs: readonly AcceptedHandoff[],
 ): (handoff: AcceptedHandoff) => AtAGlance | undefined {
@@ -21,7 +21,7 @@ export function useHandoffFacts(
   return (handoff) => known.get(keyOf(handoff));
 }
 
-/** What is handed off again under one id may be something else. */
+/** Includes the version: another result may be handed off again under one id. */
 function keyOf({ external_id, version }: AcceptedHandoff): string {
   return `${external_id} ${version ?? ''}`;
 }

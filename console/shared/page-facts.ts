@@ -2,7 +2,7 @@
 interface PageFacts {
   environment: string;
   version: string;
-  /** What people call the CRM. */
+  /** People's name for the CRM: `crm.name`. */
   crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;

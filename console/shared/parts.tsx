@@ -174,7 +174,6 @@ export function Table<T>({ caption, columns, rows, keyOf, attributesOf }: TableP
 
 interface LoadProblemProps {
   of: Pick<Loaded<unknown>, 'problem' | 'reload'>;
-  /** What the button says. */
   what?: string;
   /** In place of the button. */
   children?: ComponentChildren;

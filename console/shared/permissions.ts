@@ -13,7 +13,7 @@ export function listOf(words: readonly string[]): string {
   return list.format(words);
 }
 
-/** What is allowed, a line for each thing: `Read and write quotes and bookings (only its own, with approval)`. */
+/** A line for each set of resources: `Read and write quotes and bookings (only its own, with approval)`. */
 export function inWords(permissions: readonly Permission[]): string[] {
   const alike = Map.groupBy(permissions, ({ actions: allowed, ...permission }) =>
     JSON.stringify([allowed, boundsOf(permission)]),

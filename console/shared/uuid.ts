@@ -4,7 +4,7 @@ export function isUuid(text: string): boolean {
   return pattern.test(text);
 }
 
-/** What is wrong with the id of a trip or member, `what`; undefined where nothing is typed or wrong. */
+/** `what`: trip or member. Undefined where nothing is typed or wrong. */
 export function faultOfId(what: string, text: string): string | undefined {
   if (text === '' || isUuid(text)) return undefined;
   return `This is no ${what} ID: it looks like 6f9619ff-8b86-4d01-b42d-00cf4fc964ff.`;

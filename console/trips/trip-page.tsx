@@ -205,7 +205,7 @@ const columns: Column<Item>[] = [
 /** Cancelled and rejected ones cost nothing. */
 const free = ['cancelled', 'rejected', 'declined', 'failed'];
 
-/** What the items cost by currency; nothing where no amount is known. */
+/** By currency; nothing where no amount is known. */
 function Sum({ title, items }: { title: string; items: readonly Item[] }): VNode | null {
   const amounts = items
     .filter(({ status }) => !free.includes(status))
@@ -231,7 +231,7 @@ function Sum({ title, items }: { title: string; items: readonly Item[] }): VNode
 /** Each is a request of its own, which the service answers from its database. */
 const mostHistories = 30;
 
-/** What happened to all items of the trip, the newest first. */
+/** Newest first. */
 function TripHistory({ items }: { items: readonly Item[] }): VNode | null {
   const shown = items.slice(0, mostHistories);
   const name = `histories ${shown.map(keyOf).join()}`;

@@ -16,7 +16,7 @@ interface ActionsProps {
   onDecided?: (handoff: AcceptedHandoff) => void;
 }
 
-/** What the consumer may do with a hand-off. A key presses the button that names it in `aria-keyshortcuts`. */
+/** A key presses the button that names it in `aria-keyshortcuts`. */
 export function Actions({ handoff, decisions: { act, show }, onDecided }: ActionsProps): VNode {
   const [asking, ask] = useState<'reject' | 'withdraw' | undefined>();
   const session = useSession();

@@ -40,7 +40,7 @@ export function detailsIn(answer: string): string | undefined {
   return ['request', 'result', 'details'].reduce<string | undefined>(inside, answer);
 }
 
-/** What is shown where a hand-off has no name any more. */
+/** Stands in for the name of a hand-off that has none any more. */
 export function wordOf({ type }: Pick<AcceptedHandoff, 'type'>): string {
   return type === 'quote' ? 'Quote' : 'Booking';
 }

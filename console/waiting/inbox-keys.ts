@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { useSession } from '../shared/session.ts';
 
 interface Inbox {
-  /** What makes a row one that can be marked. */
+  /** Make a row one that can be marked. */
   attributesOf(handoff: AcceptedHandoff): HTMLAttributes<HTMLTableRowElement>;
   /** Marks the next one that nobody has decided on. */
   goOnFrom(handoff: AcceptedHandoff): void;

@@ -5,7 +5,6 @@ import type { Named } from '../shared/members.ts';
 import { type Session, withQuery } from '../shared/session.ts';
 import { detailsIn } from './handoff-parts.tsx';
 
-/** What is handed off. */
 export interface Subject {
   name: string;
   source: string;

@@ -8,7 +8,7 @@ import type { Life } from './read-handoff.ts';
 
 interface Step {
   title: ComponentChildren;
-  /** What it is beside its title: `now` is under way, `ahead` has still to come. */
+  /** `now` is under way, `ahead` has still to come. */
   tone: 'good' | 'bad' | 'now' | 'ahead' | 'past';
   /** RFC 3339; undefined where the time isn't known. */
   at?: string | null | undefined;

@@ -11,7 +11,6 @@ export type Act = (
 
 export interface Decisions {
   act: Act;
-  /** What went wrong with what was done at one click. */
   problem: Problem | undefined;
   show(problem: Problem): void;
 }

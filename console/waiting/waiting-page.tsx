@@ -76,7 +76,6 @@ interface InboxProps {
   decisions: Decisions;
 }
 
-/** What somebody has to look at, with the keys for it. */
 function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
   const factsOf = useHandoffFacts(open);
   const { attributesOf, goOnFrom } = useInboxKeys(open);
@@ -226,7 +225,6 @@ interface WantedProps {
   facts: ReturnType<ReturnType<typeof useHandoffFacts>>;
 }
 
-/** What is to be written: its name, what it is at a glance, and, unfolded, the rest. */
 function Wanted({ handoff, facts }: WantedProps): VNode {
   const { external_id: id, request, type } = handoff;
   const { send } = useSession();

@@ -29,7 +29,7 @@ import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
 import { listOf, resourcesOf } from '../records/mapping.ts';
 
-/** What a lock says about this process. */
+/** Shown by a lock that this process holds. */
 const purpose = 'handoff doctor';
 
 /** Every check, those of the features last. */

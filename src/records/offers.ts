@@ -44,7 +44,7 @@ export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check tha
 
 /** What becomes of test consumers; without it they are refused. */
 interface TestWorlds {
-  /** What empties the world of a test consumer of what is so many days old, each its own part. */
+  /** Each deletes its part of a test consumer's world that is at least so many days old. */
   readonly emptying: Set<(consumerId: string, days: number) => Promise<void>>;
 }
 

@@ -41,7 +41,7 @@ export interface Records {
   listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]>;
   /** Records of several resources in one call, those in the recycle bin too, in the order of the keys. */
   findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]>;
-  /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was made, and cannot be read. */
+  /** Reads the record in the same call where possible. Undefined: it was made, and cannot be read. */
   createAndRead(
     resource: Resource,
     externalId: string,

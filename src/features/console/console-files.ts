@@ -19,7 +19,7 @@ export interface ConsoleFiles {
 export interface PageFacts {
   environment: string;
   version: string;
-  /** What people call the CRM: `crm.name`. */
+  /** Setting `crm.name`. */
   crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;

@@ -15,7 +15,7 @@ import {
 import { isMemberEvent, type WebhookState, webhookStates } from './webhook.ts';
 import { type ListedWebhook, WebhooksTable } from './webhooks-table.ts';
 
-/** What a lock says about this process. */
+/** Shown by a lock that this process holds. */
 const purpose = 'handoff webhooks';
 
 /**

@@ -17,7 +17,7 @@ import {
 import { type HandoffStatus, handoffStatuses, type StoredHandoff } from './accepted.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 
-/** What a lock says about this process. */
+/** Shown by a lock that this process holds. */
 const purpose = 'handoff handoffs';
 
 /**

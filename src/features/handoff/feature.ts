@@ -101,7 +101,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   };
 }
 
-/** Those of live consumers and those of test consumers: neither fills the queue of the other, nor holds its delivery up. */
+/** Separate for live and test consumers: neither fills the queue of the other, nor holds its delivery up. */
 function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
   const { live, test } = handoffs;
   const of = (one: { consumerId?: string | undefined }) => adapterFor(one, handoffs);

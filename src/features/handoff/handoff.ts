@@ -35,7 +35,6 @@ export interface HandoffRequest {
   onRepeat?: 'return' | 'update' | undefined;
 }
 
-/** What earlier calls may have made under the External ID of an item. */
 export interface EarlierTries {
   /** Milliseconds since 1970 by the database's clock: none came before. */
   since?: number | undefined;
@@ -164,7 +163,6 @@ export function isOfTries(
   return record.isDeleted === true || Date.parse(record.values['created_at'] ?? '') >= since - grainMs;
 }
 
-/** What becomes of the record that the item has. */
 export interface Meeting {
   status: HandoffConfirmation['status'];
   /** Undefined where nothing is to be written. */

@@ -132,7 +132,7 @@ const acceptedAtOnce = 50;
 /** Items that were looked for and share a statement. */
 const notedAtOnce = 200;
 
-/** Of a hand-off that is of no item. */
+/** For a hand-off without `reference`. */
 const nothingMet: ItemMeeting = {
   waiting: [],
   left: [],
@@ -215,7 +215,6 @@ class AcceptedHandoffs implements Handoffs {
     return meetItems(this.#options.database, items, meeting);
   }
 
-  /** What waits, or has ended, of the item. */
   async #meetOne(
     handoff: NewHandoff,
     { options, holds }: { options: Pick<HandOffOptions, 'isContinued' | 'since'>; holds: boolean },

@@ -38,15 +38,14 @@ export interface Meeting {
   /** Something is made in the CRM before: rows are leased, and nothing is changed yet. */
   holds: boolean;
   eventOf: EventOf;
-  /** What is thrown for the refusals of items, which are by their places. */
+  /** Error to throw for refusals by the position of their item. */
   refusalOf: (refusals: ReadonlyMap<number, unknown>) => unknown;
 }
 
 export type Waiting = 'accepted' | 'awaiting_approval';
 
-/** What items have met, each at its place. */
+/** Each array is by the position of the item. */
 interface Met {
-  /** What its hand-off waits for. */
   waiting: (Waiting | undefined)[];
   /** Calls for one that has ended may have made the record. */
   left: (EarlierTries | undefined)[];
@@ -184,7 +183,7 @@ async function meet(database: Database, items: readonly Again[], meeting: Meetin
 
 type Move = Waiting | 'busy' | { replaces: Waiting } | { left: EarlierTries | undefined } | undefined;
 
-/** What becomes of a stored hand-off; a state that it waits in where nothing does. Throws `conflict`. */
+/** Throws `conflict`. The hand-off's own state where it stays as it is. */
 function moveOf(
   known: Known | undefined,
   { request }: Again,

@@ -15,7 +15,7 @@ import {
 import { DeliveriesTable, type ListedDelivery } from './deliveries-table.ts';
 import { type Delivery, deliveryStatuses } from './endpoint.ts';
 
-/** What a lock says about this process. */
+/** Shown by a lock that this process holds. */
 const purpose = 'handoff deliveries';
 
 /**

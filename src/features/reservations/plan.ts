@@ -46,7 +46,7 @@ export interface Refusal {
   detail: string;
   /** The partner's own word. */
   partnerCause?: string;
-  /** Of the CRM, for the consumer's body. */
+  /** Faults that the CRM found in the consumer's body. */
   errors?: Fault[];
 }
 

@@ -13,7 +13,6 @@ export const noUses = new Map<string, string>();
 export const tagHeaders = {
   ETag: 'Entity tag of the consumer without its last use, for If-Match and If-None-Match.',
 };
-/** Of the operations that read a consumer; each has its schema. */
 export const readAnswers = {
   200: { description: 'The consumer.', headers: tagHeaders },
   304: {

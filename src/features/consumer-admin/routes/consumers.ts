@@ -130,7 +130,7 @@ function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec)
   });
 }
 
-/** What a cursor is bound to; cursors of earlier versions know no filters. */
+/** Name that a cursor is bound to; cursors of earlier versions know no filters. */
 function listName({ q, status, mode: wanted }: Filters): string {
   return (q ?? status ?? wanted) ? JSON.stringify([list, q, status, wanted]) : list;
 }

@@ -75,7 +75,7 @@ function createRoute(context: shared.RecordsContext): Route {
   });
 }
 
-/** What was written, for a record that the CRM has made and does not show: the owner that it got may hide it. */
+/** For a record that the CRM has made and doesn't show: the owner that it got may hide it. */
 function writtenValues(
   { resource, records }: shared.RecordsContext,
   externalId: string,

@@ -6,7 +6,6 @@ import type { HandoffType } from '../../handoff/handoff.ts';
 import type { HandoffParts } from '../../handoff/routes/handoff.ts';
 import type { ItemAnswer, TripItem } from '../hand-off-trip.ts';
 
-/** What became of each item. */
 export type Outcome = ItemAnswer | Problem;
 
 interface Answered {
