@@ -1,13 +1,12 @@
+import { randomInt } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
-import { run } from 'node:test';
-import { spec } from 'node:test/reporters';
 import { globalSetup, globalTeardown } from '../test/support/global-setup.ts';
 import { changedFiles } from './changed-files.ts';
 import { writeGroups } from './test-groups.ts';
-import { isInRun } from './test-plan.ts';
-import { collectFailures } from './test-report.ts';
+import { isInRun, mayFailByChance } from './test-plan.ts';
+import { printTotals } from './test-report.ts';
+import { runTests } from './test-runner.ts';
 import { findTests, findUnitTests } from './unit-tests.ts';
 
 /*
@@ -32,6 +31,8 @@ const long = [
 const root = join(import.meta.dirname, '..');
 const isNightly = process.argv.includes('--nightly');
 if (isNightly) process.env['TEST_NIGHTLY'] = 'true';
+// A second try does what the first did.
+process.env['TEST_SEED'] ??= String(randomInt(1000));
 const files = chooseFiles();
 const rank = (file: string) => {
   const found = long.findIndex((pattern) => pattern.test(file));
@@ -44,22 +45,18 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
   process.once(signal, () => interruption.abort());
 
 await globalSetup();
-const results = run({
-  cwd: root,
-  files: files.map((file) => join(root, file)),
+const totals = await runTests(files, {
+  root,
   concurrency: availableParallelism() + 2,
   // Several times what any file takes alone: only one that hangs is to be ended.
-  timeout: isNightly ? 1_800_000 : 600_000,
-  // A test that timed out may go on for ever: without it, its file would hold up the whole run. With the option `forceExit` this
-  // process would end too, before it has printed the totals and stopped its servers.
-  execArgv: ['--test-force-exit'],
+  timeoutMs: isNightly ? 1_800_000 : 600_000,
+  mayTryAgain: mayFailByChance,
   signal: interruption.signal,
+  print: (text) => process.stdout.write(text),
 });
-const printFailures = collectFailures(results);
-await pipeline(results.compose(spec), process.stdout, { end: false });
-printFailures();
+printTotals(totals);
 await globalTeardown();
-process.exit();
+process.exit(totals.failures.length === 0 && !interruption.signal.aborted ? 0 : 1);
 
 function chooseFiles(): string[] {
   const named = process.argv.indexOf('--files');

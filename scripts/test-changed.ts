@@ -1,13 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { readImports } from '../test/architecture/imports.ts';
 import { changedFiles } from './changed-files.ts';
+import { startsProcesses } from './test-groups.ts';
 import { isInRun } from './test-plan.ts';
-import { findTests } from './unit-tests.ts';
+import { findTests, findUnitTests } from './unit-tests.ts';
 
 /*
- * The tests that import what has changed since the branch left main, the tests beside it, and the gates that it touches. What
- * is reached through the whole service only is for `npm test`.
+ * The tests that import what has changed since the branch left main, those that start nothing also where they reach it, and the
+ * gates that it touches, in seconds. What starts processes or a browser, and what is reached through the whole service only, is
+ * for `npm test`.
  */
 
 const root = join(import.meta.dirname, '..');
@@ -30,16 +32,25 @@ const reached = new Set(changed);
 const importers = Map.groupBy(readImports(root, folders), ({ to }) => to);
 for (const path of reached)
   for (const { from } of importers.get(path) ?? []) if (!whole.test(from)) reached.add(from);
-const mirrors = new Set(
-  [...changed].filter((path) => path.startsWith('src/')).map((path) => `test/${dirname(path).slice(4)}`),
+const direct = new Set(
+  [...changed].flatMap((path) => [path, ...(importers.get(path) ?? []).map(({ from }) => from)]),
 );
-const tests = findTests().filter(
+const units = new Set(findUnitTests());
+const gates = /^test\/(architecture\/architecture|docs\/(docs|names|words))\./;
+const slow =
+  /^test\/(features\/console|simulation|bench|deploy|gates|api\/(odd-parameters|fuzz)|architecture\/features)/;
+/** Each starts the service for itself. */
+const mostServices = 3;
+
+const chosen = findTests().filter(
   (file) =>
     isInRun(file, { isNightly: false, changed }) &&
-    (reached.has(file) ||
-      mirrors.has(dirname(file)) ||
-      /^test\/(architecture\/architecture|docs\/(docs|names|words))\./.test(file)),
+    (changed.has(file) || !slow.test(file)) &&
+    (gates.test(file) || (units.has(file) ? reached.has(file) : direct.has(file) && !startsProcesses(file))),
 );
+const services = chosen.filter((file) => !units.has(file) && !changed.has(file)).slice(mostServices);
+const tests = chosen.filter((file) => !services.includes(file));
+if (services.length > 0) console.log(`Left to npm test, since they are many:\n  ${services.join('\n  ')}`);
 console.log(`${changed.size} files have changed; of the tests, these are run:\n  ${tests.join('\n  ')}`);
 
 const code = [...changed].filter((path) => /\.(tsx?|js)$/.test(path) && importers.size > 0);

@@ -8,7 +8,7 @@ const groupsDir = join(root, 'node_modules/.cache/test-groups');
 /** Take as long as a group, or measure the process that they run in. */
 const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/|bench\/|simulation\/)/;
 /** Wait for processes of their own most of the time. */
-const startsProcesses = /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'/;
+const processes = /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'/;
 /** Small enough to end within the time limit of a file. */
 const filesPerGroup = 12;
 
@@ -18,12 +18,15 @@ const filesPerGroup = 12;
  * suite of its own, which bounds its hooks; paths are from the root.
  */
 export function writeGroups(files: readonly string[]): { groups: string[]; others: string[] } {
-  const canShare = (file: string) =>
-    !alone.test(file) && !startsProcesses.test(readFileSync(join(root, file), 'utf8'));
+  const canShare = (file: string) => !alone.test(file) && !startsProcesses(file);
   rmSync(groupsDir, { recursive: true, force: true });
   mkdirSync(groupsDir, { recursive: true });
   const groups = chunksOf(files.filter(canShare)).map((chunk, i) => writeGroup(`group-${i + 1}.mjs`, chunk));
   return { groups, others: files.filter((file) => !canShare(file)) };
+}
+
+export function startsProcesses(file: string): boolean {
+  return processes.test(readFileSync(join(root, file), 'utf8'));
 }
 
 function chunksOf(files: readonly string[]): string[][] {
@@ -35,8 +38,11 @@ function writeGroup(name: string, files: readonly string[]): string {
   const path = join(groupsDir, name);
   const suites = files.map(
     (file) =>
-      `describe('${file}', async () => {\n  await import('${pathToFileURL(join(root, file)).href}');\n});\n`,
+      `describe('${file}', async () => {\n  let note;\n  before(() => (note = startTimes('${file}')));\n  after(() => note());\n  await import('${pathToFileURL(join(root, file)).href}');\n});\n`,
   );
-  writeFileSync(path, `import { describe } from 'node:test';\n\n${suites.join('')}`);
+  writeFileSync(
+    path,
+    `import { after, before, describe } from 'node:test';\nimport { startTimes } from '${pathToFileURL(join(import.meta.dirname, 'test-times.ts')).href}';\n\n${suites.join('')}`,
+  );
   return relative(root, path);
 }

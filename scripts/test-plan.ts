@@ -1,3 +1,5 @@
+import { startsProcesses } from './test-groups.ts';
+
 /*
  * Which test files `npm test` runs, and which it leaves to `npm run test:nightly`. A file that is named nowhere here runs in
  * `npm test`. The two together run every file, in whole.
@@ -29,16 +31,27 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     inputs: /^(salesforce\/|test\/salesforce-package\/|src\/cli\/org\/)/,
   },
   { tests: /^test\/docs\/backup\./, inputs: /^(docs\/backup|test\/docs\/|src\/platform\/(store|secrets)\/)/ },
+  { tests: /^test\/docs\/webhooks\./, inputs: /^(docs\/|test\/docs\/|src\/features\/partner-webhooks\/)/ },
+  // The console's other pages: signing in, the hand-off, the inbox, records and consumers are always tried.
   {
-    tests: /^test\/docs\/(languages|webhooks|webhook-endpoints)\./,
-    inputs: /^(docs\/|test\/docs\/|src\/features\/partner-webhooks\/)/,
+    tests: /^test\/features\/console\/(?!(pages|hand-off|inbox|records|consumers|api\/console)\.)/,
+    inputs: /^(console\/|(src|test)\/features\/console\/|scripts\/build-console|test\/support\/browser)/,
   },
+  { tests: /^test\/simulators\//, inputs: /^(test\/)?simulators\// },
+  { tests: /^test\/platform\/secrets\/(aws|vault.*)\./, inputs: /^(src|test)\/platform\/secrets\// },
   {
-    tests: /^test\/faults\/(degraded-redis|poisoned-redis)\./,
-    inputs: /^src\/(platform\/cache|crm\/token)\//,
+    tests: /^test\/platform\/observability\/tracing\./,
+    inputs: /^(package\.json|src\/main\.ts|(src|test)\/platform\/observability\/)/,
   },
+  { tests: /^test\/platform\/store\/rolling-back\./, inputs: /^src\/platform\/store\/migrations/ },
   {
-    tests: /^test\/faults\/(degraded-others|lost-secrets)\./,
+    tests: /^test\/(features\/org-schema\/api\/(rehearsal|invented-org)|cli\/(doctor|org))\./,
+    inputs: /^(src\/(cli|records|crm|features\/org-schema)|test\/(cli|features\/org-schema)|salesforce)\//,
+  },
+  // Real processes that are killed, suspended or cut off at one moment each: the simulation tries many.
+  { tests: /^test\/faults\/(degraded|poisoned)-redis\./, inputs: /^src\/(platform\/cache|crm\/token)\// },
+  {
+    tests: /^test\/faults\/(degraded-others|lost-secrets|suspended-credentials)\./,
     inputs: /^src\/(platform\/secrets|identity)\//,
   },
   { tests: /^test\/faults\/(call-budget|poisoned-calls)\./, inputs: /^src\/crm\/(budget|batching)\// },
@@ -46,16 +59,24 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     tests: /^test\/faults\/(rolling-restart|degraded-postgres|idempotency-kill-embedded)\./,
     inputs: /^src\/platform\/store\//,
   },
+  {
+    tests:
+      /^test\/(faults\/(idempotency-(kill|replicas)|suspended(-leases)?)|features\/records\/faults\/(if-match|deleted-records))\./,
+    inputs: /^src\/(api\/idempotency|features\/handoff)\//,
+  },
   { tests: /^test\/faults\/(workers|start)\./, inputs: /^src\/(main\.ts|cli\/workers\/|app\/)/ },
   {
     tests: /^test\/(faults\/unread-answers|features\/records\/faults\/(large|unread)-lists)\./,
     inputs: /^src\/api\/(connections|pipeline|server)/,
   },
-  { tests: /^test\/platform\/store\/rolling-back\./, inputs: /^src\/platform\/store\/migrations/ },
   {
     tests:
-      /^test\/features\/([^/]+)\/faults\/(copy|unnoted-writes|replicas|deliveries|webhooks|approvals|reservations-kill)\./,
-    inputs: /^src\/features\/$1\//,
+      /^test\/features\/([^/]+)\/faults\/(copy|unnoted-writes|replicas|deliveries|webhooks|approvals|reservations-kill|unreachable-org)\./,
+    inputs: /^(src|test)\/features\/$1\//,
+  },
+  {
+    tests: /^test\/features\/(reservations|read-copy)\/interleaving\./,
+    inputs: /^(src|test)\/features\/$1\//,
   },
 ];
 
@@ -86,6 +107,20 @@ export function isInRun(
   if (!isNightly) return isWhole;
   // What has not changed now did so in a change before.
   return isLeft(file, []) || inPart.some((pattern) => pattern.test(file));
+}
+
+/** Find what they find by chance: it is no less a fault where it does not come again. */
+const random = /chaos|\/(accepted-handoffs|intents|copy-model)\./;
+
+/** Whether a file may fail for what else the machine does: it starts processes, or a browser. */
+export function mayFailByChance(file: string): boolean {
+  return !random.test(file) && startsProcesses(file);
+}
+
+/** Those of the plan that name no test file any more. */
+export function uselessPatterns(files: readonly string[]): RegExp[] {
+  const patterns = [...whenChanged.map(({ tests }) => tests), ...nightly, ...inPart, random];
+  return patterns.filter((pattern) => !files.some((file) => pattern.test(file)));
 }
 
 function isLeft(file: string, changed: Iterable<string>): boolean {

@@ -1,5 +1,16 @@
 import { relative } from 'node:path';
 import type { EventData, TestsStream } from 'node:test';
+import type { FileTimes } from './test-times.ts';
+
+export interface Totals {
+  counts: Record<'tests' | 'passed' | 'skipped', number>;
+  /** Files that failed, and passed when they ran again. */
+  secondTries: string[];
+  /** The whole name of each failing test, and why it failed. */
+  failures: string[];
+  /** Those that took most processor time first. */
+  times: FileTimes[];
+}
 
 /** Why a test may be skipped with CI=true: what its machines cannot have, or another run tries. */
 const allowedSkips = [
@@ -14,34 +25,64 @@ const allowedSkips = [
 ];
 
 /**
- * Collects failing tests, and makes the run fail for them. With CI=true a test that is skipped for another reason than those of
- * the list is one of them. Returns what prints their whole names, so that each can be found and run again.
+ * Fills the list that it returns with the whole name of each failing test, so that it can be found and run again, and why it
+ * failed. With CI=true a test that is skipped for another reason than those above has failed.
  */
-export function collectFailures(results: TestsStream): () => void {
-  const failed: string[] = [];
+export function collectFailures(
+  results: TestsStream,
+  { root, file: started }: { root: string; file: string },
+): string[] {
+  const failures: string[] = [];
   /** Names of the suites and tests around, by their depth. */
   let around: string[] = [];
-  const fail = (data: EventData.TestPass | EventData.TestFail, why = '') => {
-    process.exitCode = 1;
-    const file = data.file === undefined ? '' : relative(process.cwd(), data.file);
-    const names = [...around.slice(0, data.nesting), data.name];
-    failed.push(`  ${[...new Set([file, ...names])].join(' > ')}${why}`);
+  const fail = (data: EventData.TestPass | EventData.TestFail, why: string) => {
+    const names = [...around.slice(0, data.nesting), data.name].map((name) => relativeTo(root, name));
+    failures.push(`  ${[...new Set([started, ...names])].join(' > ')}\n    ${why}`);
   };
   results.on('test:start', ({ name, nesting }) => {
     around = [...around.slice(0, nesting), name];
   });
   results.on('test:fail', (data) => {
-    process.exitCode = 1;
+    const { failureType, cause, message } = data.details.error as TestError;
     // A suite fails with its tests and says nothing of its own.
-    const { failureType } = data.details.error as { failureType?: string };
-    if (failureType !== 'subtestsFailed') fail(data);
+    if (failureType === 'subtestsFailed') return;
+    const text = cause instanceof Error ? cause.message : message;
+    fail(data, text.trim().split('\n', 1).join(''));
   });
   results.on('test:pass', (data) => {
     if (data.skip === undefined || process.env['CI'] !== 'true') return;
     const reason = String(data.skip);
-    if (!allowedSkips.some((allowed) => reason.includes(allowed))) fail(data, `\n    skipped: ${reason}`);
+    if (!allowedSkips.some((allowed) => reason.includes(allowed))) fail(data, `skipped: ${reason}`);
   });
-  return () => {
-    if (failed.length > 0) console.error(`\nFailed:\n${failed.join('\n')}`);
-  };
+  return failures;
+}
+
+interface TestError extends Error {
+  failureType?: string;
+}
+
+/** A process that fails by itself is named by the path of its file. */
+function relativeTo(root: string, name: string): string {
+  return name.startsWith(`${root}/`) ? relative(root, name) : name;
+}
+
+const mostFiles = 20;
+
+/** What took longest, then how many tests did what, and last what failed. */
+export function printTotals({ counts, times, secondTries, failures }: Totals): void {
+  const seconds = times.reduce((sum, { cpuSeconds }) => sum + cpuSeconds, 0);
+  console.log(
+    `\nProcessor seconds and seconds of the slowest files, of ${Math.round(seconds)} processor seconds:`,
+  );
+  for (const { file, cpuSeconds, wallSeconds } of times.slice(0, mostFiles))
+    console.log(`${cpuSeconds.toFixed(1).padStart(7)} ${wallSeconds.toFixed(1).padStart(7)}  ${file}`);
+  console.log(
+    `\n${counts.tests} tests: ${counts.passed} passed, ${counts.skipped} skipped, ${failures.length} failed`,
+  );
+  if (secondTries.length > 0)
+    console.log(
+      `\n${secondTries.length} FILES PASSED ONLY AT THE SECOND TRY:\n  ${secondTries.join('\n  ')}`,
+    );
+  if (failures.length === 0) return;
+  console.error(`\nFailed, with TEST_SEED=${process.env['TEST_SEED']}:\n${failures.join('\n')}`);
 }

@@ -84,7 +84,7 @@ describe('without the folder and the line of the feature', () => {
   });
 
   // One compilation is as good as one for each: no file needs one of them, as is tested next, and all have the same list.
-  test('the types compile without any of them', async () => {
+  test('the types compile without any of them', { skip: !isNightly && 'for the nightly run' }, async () => {
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     await without(optional, async () => {
       // With threads it takes twice the work.

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+const longestPauseMs = 250;
+
 interface Options {
-  /** Between two looks. */
+  /** Between the first two looks; then it grows, since a look costs more than to notice a little later. */
   everyMs?: number;
   /** How long it may take until it is so on a machine that is busy. */
   withinMs?: number;
@@ -15,8 +17,9 @@ interface Options {
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  { everyMs = 20, withinMs = 120_000, pause = () => sleep(everyMs) }: Options = {},
+  { everyMs = 20, withinMs = 120_000, pause }: Options = {},
 ): Promise<T> {
+  let pauseMs = everyMs;
   const end = performance.now() + withinMs;
   for (;;) {
     try {
@@ -30,6 +33,7 @@ export async function eventually<T>(
           },
         );
     }
-    await pause();
+    await (pause?.() ?? sleep(pauseMs));
+    pauseMs = Math.max(everyMs, Math.min(pauseMs * 1.2, longestPauseMs));
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from './eventually.ts';
 import type { RequestOptions, TestGateway } from './gateway.ts';
 
 /** A hand-off that was answered 202, as GET shows it. */
@@ -67,9 +67,9 @@ export async function untilHandoff(
   externalId: string,
   isThere: (handoff: AcceptedHandoff) => boolean = ({ status }) => status === 'created',
 ): Promise<AcceptedHandoff> {
-  for (;;) {
+  return eventually(async () => {
     const handoff = await readHandoff(gateway, externalId);
-    if (isThere(handoff)) return handoff;
-    await sleep(25);
-  }
+    assert.ok(isThere(handoff), `the hand-off is ${handoff.status}`);
+    return handoff;
+  });
 }
