@@ -2,14 +2,19 @@ import type { Answer, Collection, Ending, FeedEvent, Request, Row, Table } from 
 import { objectOf } from './auditor/records.ts';
 import { pairOf } from './clients.ts';
 import { type ConsumerName, consumers, type Stage } from './stage.ts';
+import { allow, type Right } from './workload/rights.ts';
 
 const collections: readonly Collection[] = ['quotes', 'bookings'];
+
+/** By then each replica has heard of a change of rights. */
+const noticeMs = 2000;
 
 /** Work that must not be left, by what it is called. */
 const unfinished = {
   'hand-off': `select external_id::text as id, status as state from handoffs where status = 'accepted'
     or (status in ('cancelled', 'rejected') and may_exist)`,
   reservation: `select id::text, state from reservations where state not in ('confirmed', 'cancelled', 'refused', 'failed')`,
+  webhook: `select webhook_id as id, state from webhook_events where state in ('received', 'dead')`,
   delivery: `select number::text as id, status as state from deliveries where status = 'pending'`,
 };
 
@@ -51,7 +56,8 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
     live,
     binned,
     world: await lookAtWorld(stage),
-    intruders: await tryRetired(stage),
+    members: await lookAtMembers(stage),
+    intruders: [...(await tryRetired(stage)), ...(await tryWithout(stage, 'write'))],
     tables: await partner.do<Table[]>('GET', 'bookings'),
     views,
     feeds,
@@ -98,6 +104,49 @@ async function tryRetired({ client, retired, replicas }: Stage): Promise<string[
     for (const replica of replicas) {
       const answer = await client.sendBy(pairOf(pair), { method: 'GET', path: '/v1/consumer', as }, replica);
       if (answer?.status !== 401) found.push(`${as} at ${replica.actor.name}: ${answer?.status}`);
+    }
+  }
+  return found;
+}
+
+/** No replica lets anybody do what the boss has just forbidden. */
+async function tryWithout(stage: Stage, right: Right): Promise<string[]> {
+  const { client, replicas, members, world } = stage;
+  const status = await allow(stage, 'intern', [right]);
+  if (status !== 200) return [`nobody can take ${right} from intern: ${status}`];
+  await world.pause(noticeMs);
+  const found: string[] = [];
+  for (const replica of replicas) {
+    const about = {
+      trip_id: world.random.uuid(),
+      member_id: members[0],
+      result: { name: 'Hotel', source: 'x' },
+    };
+    const body = JSON.stringify({ type: 'quote', ...about });
+    const request = {
+      method: 'POST',
+      path: '/api/v1/handoff',
+      as: 'intern',
+      key: world.random.uuid(),
+      body,
+    } as const;
+    const answer = await client.send(request, replica);
+    if (answer !== undefined && answer.status < 300)
+      found.push(`intern at ${replica.actor.name}: ${answer.status}, without ${right}`);
+  }
+  return found;
+}
+
+/** The members that the org has reported, as each replica shows them; none where only some keep a copy, which must not last. */
+async function lookAtMembers({ auditor, client, org, replicas }: Stage): Promise<Ending['members']> {
+  if (new Set(replicas.map(({ hasCopy }) => hasCopy)).size > 1) return [];
+  const found: Ending['members'][number][] = [];
+  for (const id of auditor.webhooks.members) {
+    const [row] = await org.do<Row[]>('GET', `records/Contact?External_Id__c=${id}`);
+    for (const replica of replicas) {
+      const answer = await client.send({ method: 'GET', path: `/v1/members/${id}`, as: 'boss' }, replica);
+      const { last_name: shown } = JSON.parse(answer?.text ?? '{}') as { last_name?: string };
+      found.push({ id, shown: shown ?? `${answer?.status}`, name: String(row?.['LastName']) });
     }
   }
   return found;

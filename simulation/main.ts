@@ -57,8 +57,11 @@ async function main(): Promise<void> {
   const args = process.argv.slice(2);
   const started = performance.now();
   let [done, failed] = [0, 0];
+  const played = new Map<string, number>();
   await simulateAll(args, (report) => {
     done += 1;
+    for (const [name, times] of Object.entries(report.played))
+      played.set(name, (played.get(name) ?? 0) + times);
     if (report.violations.length > 0) {
       failed += 1;
       console.log(describeFailure(report, args));
@@ -66,6 +69,8 @@ async function main(): Promise<void> {
     return true;
   });
   const minutes = (performance.now() - started) / 60_000;
+  const often = [...played].toSorted(([, a], [, b]) => b - a);
+  console.log(`Steps: ${often.map(([name, times]) => `${name} ${times}`).join(', ')}`);
   console.log(`${done} seeds, ${failed} of them fail; ${(done / minutes).toFixed(0)} a minute`);
   process.exitCode = failed === 0 ? 0 : 1;
 }

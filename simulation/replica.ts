@@ -18,6 +18,9 @@ const configFile = join(mkdtempSync(join(tmpdir(), 'handoff-simulation-')), 'con
 writeFileSync(configFile, '{}');
 process.once('exit', () => rmSync(dirname(configFile), { recursive: true }));
 
+/** From a start that fails to the next one. */
+const restartMs = 2000;
+
 /** What all replicas share. */
 export interface Surroundings {
   world: World;
@@ -38,6 +41,8 @@ export class Replica {
   #starts = 0;
   #app: App | undefined;
   actor: Actor;
+  /** Whether it keeps a copy of the org's records. */
+  hasCopy = false;
   ways: Record<'database' | 'cache' | 'secrets', Way>;
 
   constructor(number: number, around: Surroundings) {
@@ -57,25 +62,44 @@ export class Replica {
     return { database: way(), cache: way(), secrets: way() };
   }
 
-  /** Starts a process, with other settings than the last one where `env` has some; resolves when it answers. */
+  /**
+   * Starts a process, with other settings than the last one where `env` has some; resolves when it answers, or is killed before.
+   * One that fails to start is started again, as an orchestrator does.
+   */
   async start(env: Record<string, string> = {}): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#startOnce(env);
+      } catch (error) {
+        const { world, journal } = this.#around;
+        journal.note(`${this.actor.name} fails to start: ${(error as Error).message}`);
+        this.kill();
+        await world.pause(restartMs);
+      }
+    }
+  }
+
+  async #startOnce(env: Record<string, string>): Promise<void> {
     const { world, database, cache, secrets, jobs, journal } = this.#around;
     this.#starts += 1;
     this.actor = new Actor(`replica ${this.#number}.${this.#starts}`, world);
     this.ways = this.#createWays();
     const { actor, ways } = this;
     const settings = loadSettings({ ...this.#around.env, ...env, PORT: String(this.port) }, configFile);
+    this.hasCopy = { ...this.#around.env, ...env }['COPY_ENABLED'] === 'true';
     const stores = {
       database: database.seenFrom(ways.database),
       cache: cache.seenFrom(ways.cache),
       secrets: secrets.seenFrom(ways.secrets),
       createJobQueue: jobs.createFor(),
     };
-    await world.as(actor, async () => {
+    const killed = new Promise<void>((resolve) => actor.onKilled.add(resolve));
+    const started = world.as(actor, async () => {
       this.#app = createApp(settings, logOf(journal, actor), { workerMetrics: createAllMetrics(), stores });
       await this.#app.start();
+      journal.note(`${actor.name} answers`);
     });
-    journal.note(`${actor.name} answers`);
+    await Promise.race([started, killed]);
   }
 
   /** As SIGTERM does. */

@@ -4,9 +4,9 @@ import type { CommonDatabase } from './stores/database.ts';
 import { installWorld } from './virtual/globals.ts';
 import { Random } from './virtual/random.ts';
 import { heal, setTriggers } from './workload/faults.ts';
-import { actionOf, type Step } from './workload/plan.ts';
+import { actionOf, type Step, type StepName } from './workload/plan.ts';
 import { settleTrip } from './workload/trips.ts';
-import { carryOut, changes, learn, settleChange } from './workload/writes.ts';
+import { carryOut, changes, learn } from './workload/writes.ts';
 
 /** How a run ended. */
 export interface Result {
@@ -15,6 +15,8 @@ export interface Result {
   history: readonly string[];
   fingerprint: string;
   events: number;
+  /** How often each step happened: one without anything to work on doesn't count. */
+  played: Readonly<Partial<Record<StepName, number>>>;
 }
 
 /** How long everything may take to come to rest, in milliseconds of virtual time. */
@@ -37,25 +39,45 @@ export async function run(
   const empty = createEmptyStage(circumstances);
   const uninstall = installWorld(empty.world, empty.network);
   const violations: string[] = [];
+  const played: Result['played'] = {};
+  // Outside of the simulation it ends the process.
+  const onRejection = (reason: unknown) => violations.push(`a rejection is not handled: ${stackOf(reason)}`);
+  process.on('unhandledRejection', onRejection);
   try {
     await database.begin(empty.world);
     await empty.world.run(
-      play(empty, circumstances, steps, database).then((found) => void violations.push(...found)),
+      play(empty, { circumstances, steps, played }, database).then((found) => void violations.push(...found)),
     );
   } catch (error) {
-    violations.push(`the simulation ended early: ${error instanceof Error ? error.stack : String(error)}`);
+    violations.push(`the simulation ended early: ${stackOf(error)}`);
   } finally {
     uninstall();
+    process.off('unhandledRejection', onRejection);
   }
   const { journal, world } = empty;
   for (const what of violations) journal.note(`VIOLATION ${what}`);
-  return { violations, history: journal.lines, fingerprint: journal.fingerprint, events: world.count };
+  return {
+    violations,
+    history: journal.lines,
+    fingerprint: journal.fingerprint,
+    events: world.count,
+    played,
+  };
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+interface Plan {
+  circumstances: Circumstances;
+  steps: readonly Step[];
+  played: Partial<Record<StepName, number>>;
 }
 
 async function play(
   empty: ReturnType<typeof createEmptyStage>,
-  circumstances: Circumstances,
-  steps: readonly Step[],
+  { circumstances, steps, played }: Plan,
   database: CommonDatabase,
 ): Promise<readonly string[]> {
   const stage = await setStage(empty, circumstances, database);
@@ -65,7 +87,7 @@ async function play(
     const going: Promise<void>[] = [];
     for (const step of steps) {
       await stage.world.pause(step.afterMs);
-      going.push(actionOf(step)(stage, new Random(step.seed)));
+      going.push(playStep(stage, step, played));
     }
     await stage.world.pause(1000);
     stage.journal.note('all faults end');
@@ -75,6 +97,17 @@ async function play(
     await comeToRest(stage);
   });
   return stage.auditor.violations;
+}
+
+async function playStep(stage: Stage, step: Step, played: Plan['played']): Promise<void> {
+  const { world, journal, auditor } = stage;
+  const before = world.count + journal.lines.length;
+  try {
+    await actionOf(step)(stage, new Random(step.seed));
+  } catch (error) {
+    auditor.violations.push(`step ${step.number}, ${step.name}, came to nothing: ${stackOf(error)}`);
+  }
+  if (world.count + journal.lines.length > before) played[step.name] = (played[step.name] ?? 0) + 1;
 }
 
 /** With the budget of a bad day the rest would take hours. */
@@ -103,7 +136,7 @@ async function comeToRest(stage: Stage): Promise<void> {
     open.map(async (write) => {
       const final = await carryOut(stage, write, 60);
       const record = changes.get(write);
-      if (record !== undefined) settleChange(record, write, final);
+      if (record !== undefined) auditor.records.settle(record, write, final);
       settleTrip(stage, write, final, false);
       const made = auditor.records.known.find((known) => known.write === write);
       if (made !== undefined) learn(made, final);

@@ -70,6 +70,10 @@ export interface Stage {
   /** The weather between two processes, by their names: delays, refusals, silence. */
   weather: Map<string, Partial<Fate>>;
   hasBudget: boolean;
+  /** Who has lost rights for now. */
+  limited: Set<ConsumerName>;
+  /** Signs what the org reports. */
+  webhookSecret: Buffer;
   /** Pairs that are over. */
   retired: { as: string; pair: Credentials }[];
   /** Kills so far. */
@@ -102,6 +106,8 @@ export async function setStage(
   const random = world.random;
   secrets.write('crm/dev/private-key', keys.privateKey, null);
   secrets.write('dining/dev/password', 'a password', null);
+  const webhookSecret = random.bytes(32);
+  secrets.write('webhooks/crm', `whsec_${webhookSecret.toString('base64')}\n`, null);
   const { org, partner, receiver } = await startOthers(world);
   const credentials = await createCredentials(world, secrets);
   const hasBudget = random.chance(0.3);
@@ -139,6 +145,8 @@ export async function setStage(
     credentials,
     members: org.memberIds(20),
     hasBudget,
+    limited: new Set(),
+    webhookSecret,
     retired: [],
     kills: 0,
   };

@@ -1,6 +1,7 @@
 import './virtual/preload.ts';
 import './virtual/validators.ts';
 import { readOptions } from './options.ts';
+import type { Result } from './run.ts';
 import { takeBack } from './take-back.ts';
 import type { Step } from './workload/plan.ts';
 
@@ -12,7 +13,8 @@ export interface Report {
   history: readonly string[];
   /** Numbers of the steps that are left of it. */
   steps: readonly number[];
-  events: number;
+  /** How often each step happened. */
+  played: Result['played'];
 }
 
 /** Runs of a failing seed that look for a shorter one. */
@@ -35,23 +37,23 @@ async function simulate(seed: number): Promise<Report> {
   const steps =
     options.only === undefined ? planned : planned.filter(({ number }) => options.only?.includes(number));
   const first = await run(circumstances, steps, database);
-  const { events } = first;
+  const { played } = first;
   if (first.violations.length > 0) {
     const fails = async (fewer: readonly Step[]) =>
       (await run(circumstances, fewer, database)).violations.length > 0;
     const isShort = options.only !== undefined || options.undo !== undefined;
     const fewer = isShort ? steps : await shorten(steps, fails, shorteningTries);
     const { violations, history } = await run(circumstances, fewer, database);
-    return { seed, violations, history, steps: fewer.map(({ number }) => number), events };
+    return { seed, violations, history, steps: fewer.map(({ number }) => number), played };
   }
-  if (!options.isTwice) return { seed, violations: [], history: [], steps: [], events };
+  if (!options.isTwice) return { seed, violations: [], history: [], steps: [], played };
   const second = await run(circumstances, steps, database);
   const at = first.history.findIndex((line, nth) => line !== second.history[nth]);
   const isEqual = first.fingerprint === second.fingerprint;
   const violations = isEqual
     ? []
     : [`two runs of the seed differ:\n${first.history[at]}\n${second.history[at]}`];
-  return { seed, violations, history: [], steps: [], events };
+  return { seed, violations, history: [], steps: [], played };
 }
 
 process.on('message', (seed: number) => {

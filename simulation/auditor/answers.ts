@@ -21,8 +21,10 @@ function isStored({ status, text }: Answer): boolean {
   return (status >= 200 && status < 300) || status === 404 || status === 412 || status === 422;
 }
 
-/** Statuses of what a consumer may not do now. */
-const refusals = new Set([400, 403]);
+/** Of what a consumer can't do from now on. A right that is gone comes back: the client tries again. */
+function isRefusal({ status, text }: Answer): boolean {
+  return status === 400 || (status === 403 && codeOf(text) !== 'permission_denied');
+}
 
 /** The code of a problem. */
 export function codeOf(text: string): string {
@@ -58,7 +60,7 @@ export class Answers {
   heard(write: Write, answer: Answer | undefined): void {
     if (answer === undefined || answer.status >= 500) write.isUncertain = true;
     if (answer === undefined) return;
-    if (refusals.has(answer.status)) this.#refused(write, answer);
+    if (isRefusal(answer)) this.#refused(write, answer);
     if (answer.status === 500) this.#violate(`${titleOf(write)} got 500: ${answer.text}`);
     if (!isStored(answer)) return;
     write.final ??= answer;

@@ -4,6 +4,7 @@ import { checkDeliveries, checkFeed, checkIsolation } from './feed.ts';
 import { Records } from './records.ts';
 import { Reservations } from './reservations.ts';
 import { Trips } from './trips.ts';
+import { Webhooks } from './webhooks.ts';
 
 interface AuditorOptions {
   /** The consumer that may see everything. */
@@ -21,6 +22,7 @@ export class Auditor {
   readonly records: Records;
   readonly reservations: Reservations;
   readonly trips: Trips;
+  readonly webhooks: Webhooks;
   readonly #options: AuditorOptions;
 
   constructor(options: AuditorOptions) {
@@ -30,6 +32,7 @@ export class Auditor {
     this.records = new Records(violate);
     this.reservations = new Reservations(violate);
     this.trips = new Trips(violate);
+    this.webhooks = new Webhooks(violate);
   }
 
   check(ending: Ending): void {
@@ -38,11 +41,12 @@ export class Auditor {
     this.records.check(ending);
     this.reservations.check(ending);
     this.trips.check(ending);
+    this.webhooks.check(ending);
     checkFeed(ending.feeds.get(this.#options.everything), ending.live, violate);
     checkFeed(ending.feeds.get('tester'), ending.world, violate);
     checkDeliveries(ending, violate);
     checkIsolation(ending, this.#options.owners, violate);
-    for (const who of ending.intruders) violate(`a pair that is over is still taken: ${who}`);
+    for (const who of ending.intruders) violate(`is let in without a right: ${who}`);
     for (const what of ending.unfinished) violate(`never finished: ${what}`);
     this.#checkCalls(ending, violate);
   }

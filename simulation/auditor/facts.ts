@@ -97,6 +97,8 @@ export interface Ending {
   lists: ReadonlyMap<string, readonly Record<string, unknown>[]>;
   /** Records of the tester's world, as rows. */
   world: ReadonlyMap<Collection, readonly Row[]>;
+  /** Last names of the members that the org has reported: as each replica shows them, and as the org has them. */
+  members: readonly { id: string; shown: string | undefined; name: string }[];
   /** Who still gets answers with a pair that is over. */
   intruders: readonly string[];
   /** Ids of the events that each consumer's endpoint has received, and those of the feed since the endpoint exists. */

@@ -1,4 +1,4 @@
-import { titleOf, type Write } from './answers.ts';
+import { codeOf, titleOf, type Write } from './answers.ts';
 import {
   type Answer,
   type Collection,
@@ -48,6 +48,25 @@ export class Records {
     };
     this.known.push(known);
     return known;
+  }
+
+  /** The last word about a change or a deletion. */
+  settle(known: Known, write: Write, final: Answer | undefined): void {
+    if (final === undefined) return;
+    const { purpose } = write;
+    if (final.status < 300 && purpose.kind === 'change')
+      known.values = { ...known.values, ...purpose.values };
+    if (final.status === 204) known.isDeleted = true;
+    if (purpose.kind === 'change') this.#checkChange(write, final, purpose.values.name);
+    known.isBusy = false;
+  }
+
+  #checkChange(write: Write, { status, text }: Answer, name = ''): void {
+    const isPoisoned = name.startsWith(poison);
+    if (codeOf(text) === 'crm_rejected' && !isPoisoned)
+      this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
+    if (status < 300 && isPoisoned)
+      this.#violate(`${titleOf(write)} got ${status}, though the org refuses it`);
   }
 
   /** Those that a client can go on to write. */

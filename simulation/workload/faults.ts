@@ -242,7 +242,7 @@ export async function setTriggers({ org }: Stage): Promise<void> {
   const triggers = ['Quote__c', 'Booking__c'].map((object) => ({
     name: `Check${object}`,
     object,
-    on: ['beforeInsert'],
+    on: ['beforeInsert', 'beforeUpdate'],
     when: { field: 'Name__c', contains: poison },
     action: { kind: 'throw' },
   }));

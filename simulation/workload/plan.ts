@@ -1,5 +1,7 @@
 import { Random } from '../virtual/random.ts';
 import * as faults from './faults.ts';
+import { reportMember } from './members.ts';
+import { limitRights } from './rights.ts';
 import * as trips from './trips.ts';
 import type { Action } from './writes.ts';
 import * as writes from './writes.ts';
@@ -22,6 +24,7 @@ const weights = {
   repeat: 6,
   read: 6,
   decide: 4,
+  reportMember: 2,
   failOrg: 9,
   failPartner: 3,
   suspend: 4,
@@ -31,6 +34,7 @@ const weights = {
   disturb: 4,
   moveClock: 1,
   requireApproval: 2,
+  limitRights: 1,
   rotateKeys: 1,
   fetchToken: 1,
   editOrg: 3,
@@ -41,7 +45,7 @@ const weights = {
 
 export type StepName = keyof typeof weights;
 
-const actions: Record<StepName, Action> = { ...writes, ...trips, ...faults };
+const actions: Record<StepName, Action> = { ...writes, ...trips, ...faults, reportMember, limitRights };
 
 /** One step of a run. It depends on its own seed alone, so that others can be left out. */
 export interface Step {

@@ -6,6 +6,7 @@ import {
   poison,
   type Request,
   type Row,
+  type Values,
 } from '../auditor/facts.ts';
 import { idsOf, type Known, objectOf } from '../auditor/records.ts';
 import type { ConsumerName, Stage } from '../stage.ts';
@@ -80,6 +81,12 @@ function valuesOf(random: Random) {
   return { name: `Hotel ${random.whole(1, 1_000_000)}`, source: `supplier ${random.whole(1, 99)}` };
 }
 
+/** Over some names a trigger in the org throws. */
+function orPoisoned(values: Values, as: string, random: Random): Values {
+  const isPoisoned = random.chance(0.06) && as !== 'tester';
+  return isPoisoned ? { ...values, name: `${poison} ${values.name}` } : values;
+}
+
 async function create(
   stage: Stage,
   random: Random,
@@ -87,10 +94,7 @@ async function create(
   { headers, way = 'handoff' }: { headers?: Record<string, string>; way?: 'handoff' | 'tool' | 'post' } = {},
 ) {
   const collection: Collection = random.chance(0.5) ? 'quotes' : 'bookings';
-  const { name, source } = valuesOf(random);
-  // Over such a name a trigger in the org throws.
-  const isPoisoned = random.chance(0.06) && as !== 'tester';
-  const values = { name: isPoisoned ? `${poison} ${name}` : name, source };
+  const values = orPoisoned(valuesOf(random), as, random);
   const trip = random.uuid();
   const about = { trip_id: trip, member_id: random.pick(stage.members) };
   const record = { ...values, details: { night: random.whole(1, 9) } };
@@ -152,18 +156,19 @@ export const change: Action = async (stage, random) => {
   const known = pickFree(stage, random);
   if (known === undefined) return;
   known.isBusy = true;
-  const values = valuesOf(random);
+  const { as } = known.write.request;
+  const values = orPoisoned(valuesOf(random), as, random);
   const purpose: Purpose = { kind: 'change', record: known.id ?? '', values };
   const request: Request = {
     method: 'PATCH',
     path: pathOf(known),
-    as: known.write.request.as,
+    as,
     key: random.uuid(),
     body: JSON.stringify(values),
   };
   const write = stage.auditor.answers.begin(request, purpose);
   changes.set(write, known);
-  settleChange(known, write, await carryOut(stage, write));
+  stage.auditor.records.settle(known, write, await carryOut(stage, write));
 };
 
 export const remove: Action = async (stage, random) => {
@@ -178,19 +183,11 @@ export const remove: Action = async (stage, random) => {
   };
   const write = stage.auditor.answers.begin(request, { kind: 'deletion', record: known.id ?? '' });
   changes.set(write, known);
-  settleChange(known, write, await carryOut(stage, write));
+  stage.auditor.records.settle(known, write, await carryOut(stage, write));
 };
 
 /** The record that a change or a deletion is about. */
 export const changes = new WeakMap<Write, Known>();
-
-/** What is known of a record after the last word about a change or a deletion. */
-export function settleChange(known: Known, { purpose }: Write, final: Answer | undefined): void {
-  if (final === undefined) return;
-  if (final.status < 300 && purpose.kind === 'change') known.values = { ...known.values, ...purpose.values };
-  if (final.status === 204) known.isDeleted = true;
-  known.isBusy = false;
-}
 
 function pickFree({ auditor }: Stage, random: Random): Known | undefined {
   const free = auditor.records.free().filter(({ write }) => write.request.as !== 'intern');
