@@ -218,7 +218,9 @@ describe('the budget of a replica, as time passes', () => {
     await budget.start();
     assert.deepEqual([budget.isShort, budget.mustWait], [false, false]);
     assert.equal(budget.untilCallsMs(30), 0);
-    await want('read', 30);
+    await want('read', 29);
+    assert.deepEqual([budget.isShort, budget.mustWait], [false, false]);
+    await want('read');
     assert.equal(made.calls, 30);
     assert.deepEqual([budget.isShort, budget.mustWait], [true, true]);
     assert.equal(Math.round(budget.untilCallsMs(2)), 2000);
@@ -226,6 +228,39 @@ describe('the budget of a replica, as time passes', () => {
     assert.deepEqual([budget.isShort, budget.mustWait], [true, false]);
     assert.equal(budget.untilCallsMs(1), 0);
     assert.equal(Math.round(budget.untilCallsMs(2)), 1000);
+  });
+
+  it('makes nobody wait who has a call, however many too many were made', async () => {
+    const { budget, want } = addReplica();
+    await budget.start();
+    await want('read', 30);
+    for (let calls = 0; calls < 3; calls++) budget.charge();
+    assert.ok(budget.mustWait);
+    await clock.advance(1001);
+    await budget.status();
+    assert.equal(store.used, 33);
+    budget.giveBack();
+    assert.equal(budget.untilCallsMs(1), 0);
+  });
+
+  it('asks the store once for a write that gets its call', async () => {
+    const { budget, made, want } = addReplica();
+    await budget.start();
+    const [before, { ms }] = [store.reads, clock];
+    await want('write');
+    assert.deepEqual([made.calls, store.reads - before, clock.ms], [1, 1, ms]);
+  });
+
+  it('tries to reach the store once a second, also while a write waits', async () => {
+    const { budget, want } = addReplica();
+    await budget.start();
+    assert.equal(clock.ms, 1_000_000);
+    await want('write', 30);
+    store.failures = Number.POSITIVE_INFINITY;
+    await want('write', 5);
+    const before = store.reads;
+    await clock.advance(4000);
+    assert.ok(store.reads - before <= 8, String(store.reads - before));
   });
 
   it('gives back a call that nobody needed for a second', async () => {
