@@ -6,12 +6,14 @@ const decimal = /^\d+(\.\d+)?$/;
 
 /** `1,204.55 EUR` as the reader writes numbers; what is no plain decimal stays as it was sent. */
 function formatMoney({ amount, currency }: Money): string {
-  const text = decimal.test(amount) ? grouped(amount) : amount;
+  const text = decimal.test(amount) ? grouped(amount, currency) : amount;
   return currency === undefined ? text : `${text} ${currency}`;
 }
 
-function grouped(amount: string): string {
-  const digits = amount.split('.')[1]?.length ?? 0;
+function grouped(amount: string, currency: string | undefined): string {
+  const sent = amount.split('.')[1]?.length ?? 0;
+  // JSON numbers lose the zero of 612.40.
+  const digits = currency !== undefined && sent === 1 ? 2 : sent;
   const format = new Intl.NumberFormat(undefined, {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,

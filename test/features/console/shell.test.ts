@@ -110,14 +110,23 @@ describe('what is around the pages of the console', {
     await gateway.org.insert('Contact', people);
     const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/records/members');
     await page.getByRole('row').nth(30).waitFor();
-    await page.evaluate('scrollTo(0, 700)');
     const head = page.getByRole('columnheader', { name: 'E-mail' });
-    await eventually(async () => assert.equal((await head.boundingBox())?.y, 0));
-    await page.setViewportSize({ width: 700, height: 900 });
-    await eventually(async () => {
-      const row = 'document.querySelector("tbody tr")';
-      assert.equal(await page.evaluate(`getComputedStyle(${row}).display`), 'block');
-    });
+    for (const width of [1440, 980]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.evaluate('scrollTo(0, 700)');
+      await eventually(async () => assert.equal((await head.boundingBox())?.y, 0, `${width} wide`));
+    }
+    for (const width of [940, 700]) {
+      await page.setViewportSize({ width, height: 900 });
+      await eventually(async () => {
+        const row = 'document.querySelector("tbody tr")';
+        assert.equal(await page.evaluate(`getComputedStyle(${row}).display`), 'block', `${width} wide`);
+      });
+    }
+    for (const name of ['Refresh', 'Sign out']) {
+      const box = await page.getByRole('button', { name }).boundingBox();
+      assert.ok(box !== null && box.height >= 24, `${name} is large enough to touch`);
+    }
     await close();
   });
 });
