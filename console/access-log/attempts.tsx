@@ -5,7 +5,7 @@ import { Ago } from '../shared/time.tsx';
 
 export const results: [value: string, text: string][] = [
   ['', 'All'],
-  ['accepted', 'Accepted'],
+  ['accepted', 'Key accepted'],
   ['missing', 'No key'],
   ['unknown_key', 'Unknown key'],
   ['wrong_secret', 'Wrong secret'],
@@ -45,13 +45,23 @@ interface PartProps {
 }
 
 function Result({ attempt: { result, status } }: PartProps): VNode {
-  const words = results.find(([value]) => value === result)?.[1] ?? result.replaceAll('_', ' ');
+  const fault = result === 'accepted' ? faultOf(status) : refusalOf(result);
   return (
     <>
-      <span class={`badge ${result === 'accepted' ? 'good' : 'bad'}`}>{words}</span>{' '}
+      <span class={`badge ${fault ? 'bad' : 'good'}`}>{fault ?? 'Accepted'}</span>{' '}
       {status !== null && <span class="quiet">{status}</span>}
     </>
   );
+}
+
+function refusalOf(result: string): string {
+  return results.find(([value]) => value === result)?.[1] ?? result.replaceAll('_', ' ');
+}
+
+/** What the answer says to a request whose key was right; undefined where nothing is wrong. */
+function faultOf(status: number | null): string | undefined {
+  if (status === null || status < 400) return undefined;
+  return status < 500 ? 'Request error' : 'Server error';
 }
 
 /** One entry stands for several requests where there were very many. */

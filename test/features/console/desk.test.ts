@@ -135,6 +135,21 @@ describe('what people look after in the console', {
     }
   });
 
+  test('says of a request with a right key that it failed, where its status says so', async () => {
+    const asked = async (path: string) => {
+      const response = await gateway.request(path, { as: gateway.console });
+      await response.text();
+      return response.headers.get('x-request-id') ?? assert.fail(path);
+    };
+    const [missing, found] = [await asked(`/v1/quotes/${randomUUID()}`), await asked('/v1/quotes')];
+    const { page, close } = await open(gateway.admin, `#/access-log?request_id=${missing}`);
+    const rows = page.getByRole('row');
+    await textOf(rows.nth(1), /Request error 404/);
+    await page.evaluate(`location.hash = '#/access-log?request_id=${found}'`);
+    await textOf(rows.nth(1), /Accepted 200/);
+    await close();
+  });
+
   test('shows all again where a filter leaves nothing', async () => {
     const { page, check, close } = await open(gateway.admin, '#/access-log');
     const consumer = page.getByLabel('Consumer');
