@@ -139,8 +139,8 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   useFocus(address);
   useKeptFocus();
   const leave = async (reason?: Problem) => {
-    const failed = await session.approvals.sendAll();
-    const why = reason ?? (failed && { ...failed, title: `Your last approval failed: ${failed.title}` });
+    const failed = await session.approvals.leave();
+    const why = reason ?? failed;
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
     const next = person && (await signOutPerson());

@@ -3,6 +3,8 @@ import { type Problem, problemFrom } from './api.ts';
 
 /** For so long an approval can be taken back: it isn't sent before. */
 const undoMs = 5000;
+/** For so long somebody who signs out waits for answers. */
+const leaveMs = 4000;
 
 interface Approval {
   /** As it was seen: nothing else is approved. */
@@ -97,6 +99,18 @@ export class Approvals {
     return problems.find((problem) => problem !== undefined);
   }
 
+  /** Sends all before somebody signs out; resolves to what they have to know, which may be that no answer came in time. */
+  async leave(): Promise<Problem | undefined> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<Problem>((resolve) => {
+      timer = setTimeout(() => resolve(unanswered), leaveMs);
+    });
+    const sent = this.sendAll().then(
+      (failed) => failed && { ...failed, title: `Your last approval failed: ${failed.title}` },
+    );
+    return Promise.race([sent, late]).finally(() => clearTimeout(timer));
+  }
+
   async #send(id: string): Promise<Problem | undefined> {
     const approval = this.#all.get(id);
     if (approval === undefined) return undefined;
@@ -121,6 +135,14 @@ export class Approvals {
     return problem;
   }
 }
+
+const unanswered: Problem = {
+  title: 'Your last approval may not have arrived',
+  detail: "The service hasn't answered yet. Look under Waiting once you're back.",
+  status: 0,
+  code: 'no_answer',
+  request_id: null,
+};
 
 export function handoffName({ request, type }: AcceptedHandoff): string {
   return request?.result.name ?? `The ${type}`;

@@ -242,6 +242,22 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
+  test('who signs out waits a few seconds for the answer, and reads that none came', async () => {
+    const { page, close } = await openInbox('Unanswered');
+    await stopClock(page);
+    await page.route('**/approve', () => {});
+    await rowOf(page, 'Unanswered').getByRole('button', { name: 'Approve' }).click();
+    await undo(rowOf(page, 'Unanswered')).waitFor();
+    await Promise.all([
+      page.waitForRequest('**/approve'),
+      page.getByRole('button', { name: 'Sign out' }).click(),
+    ]);
+    await page.clock.runFor(4000);
+    await textOf(page.getByRole('alert'), /may not have arrived.*Look under Waiting/s);
+    await page.getByLabel('API key').waitFor();
+    await close();
+  });
+
   test('what decides is in view at 200 % zoom and on a phone', async () => {
     const valid_until = new Date(Date.now() + 7_200_000).toISOString();
     await ask('Decided by its price', { valid_until });
