@@ -101,7 +101,9 @@ describe('what the console offers to a consumer', {
     await details.getByText('"to\\u2067": "\\u200fpay"').waitFor();
     await row.getByRole('button', { name: 'Approve' }).click();
     await page.getByRole('link', { name: 'Suite \\u202e00.0001' }).click();
-    await page.getByRole('link', { name: 'Show the quote' }).click();
+    // The list beside it has such links too, until the page has changed.
+    const overview = page.getByRole('region', { name: 'Overview' });
+    await overview.getByRole('link', { name: 'Show the quote' }).click();
     await page.getByRole('link', { name: 'Quotes' }).waitFor();
     await page.getByRole('heading', { level: 1, name: 'Suite \\u202e00.0001' }).waitFor();
     const shown = await page.evaluate<string>('document.title + document.documentElement.outerHTML');
