@@ -13,7 +13,8 @@ const noticeMs = 2000;
 const unfinished = {
   'hand-off': `select external_id::text as id, status as state from handoffs where status = 'accepted'
     or (status in ('cancelled', 'rejected') and may_exist)`,
-  reservation: `select id::text, state from reservations where state not in ('confirmed', 'cancelled', 'refused', 'failed')`,
+  reservation: `select id::text, state from reservations where looks_again
+    or state not in ('confirmed', 'cancelled', 'refused', 'failed')`,
   webhook: `select webhook_id as id, state from webhook_events where state in ('received', 'dead')`,
   delivery: `select number::text as id, status as state from deliveries where status = 'pending'`,
 };

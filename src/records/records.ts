@@ -2,6 +2,9 @@ import type { Call } from '../platform/base/call.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import type { Resource } from './resource.ts';
 
+/** Seconds after which a call that was given up can't create a record any more. */
+export const lateSeconds = 120;
+
 /**
  * The port through which the API and the hand-off reach business records, wherever they live. Values are keyed by
  * the API's field names; timestamps are RFC 3339 UTC with milliseconds; `details` is JSON text, never parsed.

@@ -4,6 +4,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { type Held, leasesOf, withDeadline } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
+import { lateSeconds } from '../../records/records.ts';
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type NewRow, type QueueLimits, waitAgain } from './acceptance.ts';
 import type {
@@ -26,8 +27,6 @@ const mostBytes = 3 * 1024 * 1024;
 const acceptanceLocks = { live: 4_702_118_904, test: 4_702_118_905 };
 /** Rows that one statement changes or deletes. */
 const changedAtOnce = 1000;
-/** For so long after it was cancelled, a call that was under way may still create the record. */
-const unsettledSeconds = 120;
 
 const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 
@@ -254,7 +253,7 @@ export class HandoffsTable {
       orderBy: 'due_at',
       limit: count,
       returning: sql`h.external_id as "externalId", h.fence::text, h.type, h.consumer_id as "consumerId", h.status,
-        h.completed_at <= now() - ${interval(unsettledSeconds)} as "isLast",
+        h.completed_at <= now() - ${interval(lateSeconds)} as "isLast",
         h.reference is not null as "isItem", h.had_record as "hadRecord",
         (extract(epoch from coalesce(h.tried_since, h.accepted_at)) * 1000)::float8 as since`,
     });

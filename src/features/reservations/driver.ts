@@ -66,7 +66,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     if (attention !== undefined) {
       log.error({ reservation_id: id, state, attention }, 'a reservation needs attention');
       metrics.reservationOutcomes.inc({ outcome: 'needs_attention' });
-    } else if (isResting({ state }) && from !== 'cancelling_table') {
+    } else if (isResting({ state }) && from !== state && from !== 'cancelling_table') {
       metrics.reservationOutcomes.inc({ outcome: state });
     }
   }

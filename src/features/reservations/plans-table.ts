@@ -60,6 +60,8 @@ export interface Move {
   outcome?: RequestOutcome;
   /** Seconds after which the job checks it again. */
   again?: number;
+  /** That check looks for a booking that a call given up earlier has made since. */
+  looksAgain?: boolean;
 }
 
 /** Makes the stored answer and the event of a move that answers the waiting request. */
@@ -178,7 +180,7 @@ export class PlansTable {
 
   /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
   async takeDue(): Promise<TakenPlan | undefined> {
-    const where = sql`state not in ${finished} and next_attempt_at <= now()`;
+    const where = sql`(state not in ${finished} or looks_again) and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
     return (await atStore(() => lease.takeDue<Row & Held>(this.#database.sql, due))).map(toTaken)[0];
   }
@@ -332,12 +334,14 @@ export class PlansTable {
   }
 }
 
-function moving({ id, fence }: Plan, { state, table, refusal, attention, outcome, again }: Move) {
+function moving({ id, fence }: Plan, move: Move) {
+  const { state, table, refusal, attention, outcome, again, looksAgain = false } = move;
   // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
   return sql<Row>`
     update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0,
-      updated_at = ${timeNow}, attention = ${attention ?? null},
+      updated_at = case when p.looks_again and p.state = ${state} then p.updated_at else ${timeNow} end,
+      looks_again = ${looksAgain}, attention = ${attention ?? null},
       table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
       table_status = coalesce(${table?.status ?? null}, p.table_status),
       refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),

@@ -2,7 +2,7 @@ import type { Call } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Fault } from '../../platform/base/problems.ts';
 import type { Resources } from '../../records/mapping.ts';
-import type { Records } from '../../records/records.ts';
+import { lateSeconds, type Records } from '../../records/records.ts';
 import { bookingOrder } from './booking-order.ts';
 import type { Connector, CrmConnector, TableOrder } from './connectors/connector.ts';
 import type { Plan, PlanState, Refusal } from './plan.ts';
@@ -36,6 +36,7 @@ import type { Move, RequestOutcome } from './plans-table.ts';
  *   confirmed             both exist and refer to each other.
  *   refused               the answer was a refusal, and nothing is left. Reads know no such reservation.
  *   failed                the partner decided against it after the consumer had its answer.
+ *                         Both: the CRM booking is looked for once more when no call can make it any more.
  *   cancelling_table      the partner may have been asked to cancel. A refusal leads back to where it was.
  *   writing_cancellation  the table is cancelled; the CRM booking gets its status.
  *
@@ -70,6 +71,7 @@ type Step = (input: StepInput) => Promise<Move>;
 /** How long until the partner is asked again, or a call that the CRM has refused is repeated, in seconds. */
 export const firstPoll = 5;
 const attentionPause = 900;
+const notDeleted = 'There is no table, and the CRM booking can not be deleted';
 
 const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {
@@ -117,10 +119,13 @@ const steps: Partial<Record<PlanState, Step>> = {
 
   async undoing({ plan, systems, call }) {
     const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
-    if (refused)
-      return stuck(plan, 'refused', 'There is no table, and the CRM booking can not be deleted', refused);
-    return { state: plan.request ? 'refused' : 'failed', outcome: 'refused' };
+    if (refused) return stuck(plan, 'refused', notDeleted, refused);
+    const state = plan.request ? 'refused' : 'failed';
+    return { state, outcome: 'refused', again: lateSeconds, looksAgain: true };
   },
+
+  refused: lookAgain,
+  failed: lookAgain,
 
   async pending({ plan, systems, call }) {
     const reference = plan.table?.reference ?? '';
@@ -156,6 +161,13 @@ const steps: Partial<Record<PlanState, Step>> = {
     return { state: 'cancelled', outcome: 'cancelled' };
   },
 };
+
+/** Deletes the booking that a call has made after the booking was undone. */
+async function lookAgain({ plan, systems, call }: StepInput): Promise<Move> {
+  const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
+  if (refused) return stuck({ ...plan, state: 'undoing' }, 'refused', notDeleted, refused);
+  return { state: plan.state, again: 0 };
+}
 
 /** Nothing went wrong: the partner has not decided yet. */
 export class StillPending extends Error {}

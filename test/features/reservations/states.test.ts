@@ -100,6 +100,26 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(await harness.events(), []);
     });
 
+    behaves('a booking that a call makes after it was undone is deleted, and all else stays', async () => {
+      setOutcomes(['dining.create', 'refused']);
+      await harness.create(randomUUID(), harness.order());
+      const undone = await only();
+      assert.equal(await harness.runJob(), false);
+      harness.systems.bookings.set(undone.id, { status: 'pending' });
+      await harness.passTime();
+      setOutcomes(['crm.find booking', 'fails']);
+      assert.equal(await harness.runJob(), true);
+      assert.equal(bookings().length, 1);
+      await harness.passTime();
+      assert.equal(await harness.runJob(), true);
+      assert.deepEqual(bookings(), []);
+      const { state, updatedAt } = await only();
+      assert.deepEqual([state, updatedAt], ['refused', undone.updatedAt]);
+      await harness.passTime();
+      assert.equal(await harness.runJob(), false);
+      assert.deepEqual(await harness.events(), []);
+    });
+
     behaves('an unknown member is refused before anything is made', async () => {
       const { status, body } = parse(
         await harness.create(randomUUID(), harness.order({ memberId: randomUUID() })),
