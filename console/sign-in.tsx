@@ -65,7 +65,7 @@ export function SignIn({ notice, onSignIn }: SignInProps) {
         Sign in
       </button>
       {environment === 'dev' && <WhereToFindThem />}
-      <p class="hint">They stay in this tab only: reloading the page signs you out.</p>
+      <p class="hint">Your key and secret stay in this tab. Reloading the page signs you out.</p>
     </form>
   );
   if (!people)

@@ -1,4 +1,5 @@
 import type { ComponentChildren, VNode } from 'preact';
+import { crmName } from '../shared/page-facts.ts';
 import { Badge, type Column, Id, Table } from '../shared/parts.tsx';
 import { inWords } from '../shared/permissions.ts';
 import { Ago } from '../shared/time.tsx';
@@ -32,7 +33,7 @@ export function AccessFacts({ consumer, children }: FactsProps): VNode {
         </dd>
         {crmShare !== null && (
           <>
-            <dt>Share of CRM calls</dt>
+            <dt>Share of {crmName} calls</dt>
             <dd>{crmShare} % reserved</dd>
           </>
         )}

@@ -262,7 +262,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput={(rateLimit: string) => set({ rateLimit })}
       />
       <Field
-        label="Share of CRM calls (%)"
+        label={`Share of ${crmName} calls (%)`}
         type="number"
         min={1}
         max={100}

@@ -71,7 +71,7 @@ function UsageTable({ bar, hasBudget }: { bar: readonly Row[]; hasBudget: boolea
       {data && by === 'consumer' && <ByConsumer report={data} bar={bar} hasBudget={hasBudget} />}
       {data && by !== 'consumer' && (
         <Table
-          caption="Use of CRM calls"
+          caption={`Use of ${crmName} calls`}
           columns={[{ title: titleOf(by), cell: nameOf }, ...columnsFor(data.total)]}
           rows={data.data}
           keyOf={nameOf}
@@ -178,7 +178,7 @@ function ByConsumer({ report, bar, hasBudget }: ByConsumerProps): VNode {
       </p>
       <LoadProblem of={consumers} />
       <Table
-        caption="Use of CRM calls"
+        caption={`Use of ${crmName} calls`}
         columns={[
           {
             title: 'Consumer',

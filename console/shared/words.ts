@@ -1,3 +1,5 @@
+import { crmName } from './page-facts.ts';
+
 /** Names of the API that say too little, or something else, as words. */
 const special: Record<string, string> = {
   id: 'ID',
@@ -12,7 +14,7 @@ const special: Record<string, string> = {
   party_size: 'Guests',
   booking_id: "Partner's booking",
   apiKey: 'API key',
-  crmShare: 'Share of CRM calls (%)',
+  crmShare: `Share of ${crmName} calls (%)`,
   certificateNames: 'Names of certificates',
   allowance: 'Allowance',
   rateLimitPerMinute: 'Requests a minute',

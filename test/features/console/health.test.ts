@@ -94,7 +94,7 @@ describe('Health in a browser', {
   test('has no sliders for those who may not change consumers', async () => {
     const reader = await gateway.newConsumer({ resource: 'consumers', actions: ['read'] });
     const { page, close } = await openSignedIn(browser, gateway, reader, '#/health');
-    await page.getByRole('region', { name: 'Use of CRM calls' }).waitFor();
+    await page.getByRole('region', { name: 'Use of Salesforce calls' }).waitFor();
     assert.equal(await page.getByRole('slider', { name: /^Share of/ }).count(), 0);
     await close();
   });
