@@ -80,13 +80,6 @@ class Store implements BudgetStore {
 let clock: Clock;
 let store: Store;
 let real: Chance;
-beforeEach(() => {
-  [clock, store] = [new Clock(), new Store()];
-  real = replaceChance({} as Chance);
-  replaceChance(clock.chance(real));
-});
-afterEach(() => void replaceChance(real));
-
 function addReplica(orgUse?: () => { used: number; limit: number; at: number }) {
   const { log, lines } = recordLog();
   const queue = new CallQueue(limits, () => 0);
@@ -112,6 +105,14 @@ function addReplica(orgUse?: () => { used: number; limit: number; at: number }) 
 }
 
 describe('the budget of a replica, as time passes', () => {
+  // Here and not for the whole process: other files run in it too, on the real clock.
+  beforeEach(() => {
+    [clock, store] = [new Clock(), new Store()];
+    real = replaceChance({} as Chance);
+    replaceChance(clock.chance(real));
+  });
+  afterEach(() => void replaceChance(real));
+
   it('tries ten times to reach the store, and then says that it keeps to a quarter', async () => {
     store.failures = 20;
     const { budget, lines } = addReplica();
