@@ -99,8 +99,8 @@ function Heading({ life, isUnknown }: { life: Life | undefined; isUnknown: boole
 function Unknown(): VNode {
   return (
     <p>
-      There is no hand-off with this ID that you may see. Hand-offs are kept for 30 days; those that
-      {crmName} took at once are under <a href="#/records">Records</a>.
+      There is no hand-off with this ID that you may see. Hand-offs are kept for 30 days. You'll find those
+      that {crmName} took right away under <a href="#/records">Records</a>.
     </p>
   );
 }

@@ -335,13 +335,13 @@ export class PlansTable {
 }
 
 function moving({ id, fence }: Plan, move: Move) {
-  const { state, table, refusal, attention, outcome, again, looksAgain = false } = move;
+  const { state, table, refusal, attention, outcome, again, looksAgain } = move;
   // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
   return sql<Row>`
     update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0,
       updated_at = case when p.looks_again and p.state = ${state} then p.updated_at else ${timeNow} end,
-      looks_again = ${looksAgain}, attention = ${attention ?? null},
+      looks_again = ${looksAgain === true}, attention = ${attention ?? null},
       table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
       table_status = coalesce(${table?.status ?? null}, p.table_status),
       refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
