@@ -58,7 +58,7 @@ function refusalOf(result: string): string {
   return results.find(([value]) => value === result)?.[1] ?? result.replaceAll('_', ' ');
 }
 
-/** What the answer says to a request whose key was right; undefined where nothing is wrong. */
+/** Undefined where nothing is wrong with a request whose key was right. */
 function faultOf(status: number | null): string | undefined {
   if (status === null || status < 400) return undefined;
   return status < 500 ? 'Request error' : 'Server error';

@@ -60,7 +60,7 @@ export interface Move {
   outcome?: RequestOutcome;
   /** Seconds after which the job checks it again. */
   again?: number;
-  /** That check looks for a booking that a call given up earlier has made since. */
+  /** Looks then for a booking that a call given up earlier has made since. */
   looksAgain?: boolean;
 }
 

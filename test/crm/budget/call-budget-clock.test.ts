@@ -80,6 +80,7 @@ class Store implements BudgetStore {
 let clock: Clock;
 let store: Store;
 let real: Chance;
+
 function addReplica(orgUse?: () => { used: number; limit: number; at: number }) {
   const { log, lines } = recordLog();
   const queue = new CallQueue(limits, () => 0);
