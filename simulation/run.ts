@@ -14,7 +14,6 @@ export interface Result {
   /** What happened, line by line. */
   history: readonly string[];
   fingerprint: string;
-  events: number;
   /** How often each step happened: one without anything to work on doesn't count. */
   played: Readonly<Partial<Record<StepName, number>>>;
 }
@@ -54,13 +53,12 @@ export async function run(
     uninstall();
     process.off('unhandledRejection', onRejection);
   }
-  const { journal, world } = empty;
+  const { journal } = empty;
   for (const what of violations) journal.note(`VIOLATION ${what}`);
   return {
     violations,
     history: journal.lines,
     fingerprint: journal.fingerprint,
-    events: world.count,
     played,
   };
 }
