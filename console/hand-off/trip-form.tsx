@@ -6,7 +6,6 @@ import { type Loaded, useLoad } from '../shared/load.ts';
 import { MemberPicker } from '../shared/member-picker.tsx';
 import { remember, sortedName } from '../shared/members.ts';
 import { recall } from '../shared/memory.ts';
-import { pageFacts } from '../shared/page-facts.ts';
 import { Field, ProblemAlert } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
 import { type Session, useSession } from '../shared/session.ts';
@@ -47,7 +46,7 @@ export function useTrip(): Trip {
   const [isTried, setTried] = useState(false);
   const canRead = session.can('members', 'read');
   const members = useLoad('members', (asked) => (canRead ? readMembers(asked) : Promise.resolve(undefined)));
-  const memberId = chosenId ?? firstOf(members.data) ?? '';
+  const memberId = chosenId ?? '';
   Object.assign(kept, { tripId, chosenId });
   const chosen = { tripId: tripId.trim(), memberId: memberId.trim() };
   const choose = () => {
@@ -80,11 +79,6 @@ async function readMembers(session: Session): Promise<Page<Member>> {
   const page = await session.client.members.list({ limit: 8 }).page();
   remember(session, page.data);
   return { ...page, data: page.data.toSorted((a, b) => sortedName(a).localeCompare(sortedName(b))) };
-}
-
-/** To try the console, any member will do; in production nobody is chosen by accident. */
-function firstOf(page: Page<Member> | undefined): string | undefined {
-  return pageFacts.samples ? page?.data[0]?.id : undefined;
 }
 
 /** Whom the results are for, and on which trip. */

@@ -5,7 +5,7 @@ import { findChromium, startBrowser, type TestBrowser } from '../../support/brow
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
-import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
+import { chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -145,6 +145,7 @@ describe('what operators do in a browser, and what can go wrong', {
     const made = await gateway.request('/v1/webhook-endpoints', { body, as: gateway.admin });
     const { secret } = (await made.json()) as { secret: string };
     const { page, close } = await open(gateway.admin);
+    await chooseMember(page);
     await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
     await textOf(page.getByRole('status'), /created/);
     await receiver.until(1);
@@ -197,6 +198,7 @@ describe('what operators do in a browser, and what can go wrong', {
         : route.continue();
     });
     let sent = 0;
+    await chooseMember(page);
     const card = page.getByRole('article').first();
     await card.getByRole('button', { name: 'Hand off as quote' }).click();
     await textOf(card.getByRole('alert'), /The service answered 502/);

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page, Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { assertKeepsNoCredentials, goTo, openSignedIn, signIn, textOf } from './pages.ts';
+import { assertKeepsNoCredentials, chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -22,6 +22,11 @@ describe('the hand-off in a browser', {
   });
 
   const open = (as = gateway.console) => openSignedIn(browser, gateway, as);
+  const openForMember = async () => {
+    const opened = await open();
+    await chooseMember(opened.page);
+    return opened;
+  };
   /** The requests that hand something off, as they leave the page. */
   const watch = (page: Page): Request[] => {
     const sent: Request[] = [];
@@ -33,7 +38,7 @@ describe('the hand-off in a browser', {
   const keyOf = (request: Request | undefined) => request?.headers()['idempotency-key'];
 
   test('makes a quote of a sample, and links to its page in the CRM', async () => {
-    const { page, close } = await open();
+    const { page, close } = await openForMember();
     const card = page.getByRole('listitem').getByRole('article').first();
     const name = await card.getByRole('heading').textContent();
     await card.getByRole('button', { name: 'Hand off as quote' }).click();
@@ -53,6 +58,24 @@ describe('the hand-off in a browser', {
     await close();
   });
 
+  test('chooses no member in advance, and hands nothing off before somebody does', async () => {
+    const { page, close } = await open();
+    const sent = watch(page);
+    const card = page.getByRole('article').first();
+    const button = card.getByRole('button', { name: 'Hand off as quote', disabled: false });
+    await button.click();
+    await textOf(page.getByRole('alert'), /Choose a member first/);
+    const member = page.getByRole('combobox', { name: 'Member' });
+    assert.equal(await member.inputValue(), '');
+    assert.equal(sent.length, 0);
+    await chooseMember(page);
+    assert.notEqual(await member.inputValue(), '');
+    await button.click();
+    await textOf(card.getByRole('status'), /Quote created/);
+    assert.equal(sent.length, 1);
+    await close();
+  });
+
   test('offers at least 12 samples of 5 kinds, and says before the click what expired or costs more', async () => {
     const { page, close } = await open();
     const cards = page.getByRole('article');
@@ -66,7 +89,7 @@ describe('the hand-off in a browser', {
   });
 
   test('sends one request, however often the button is clicked meanwhile', async () => {
-    const { page, close } = await open();
+    const { page, close } = await openForMember();
     const sent = watch(page);
     // Not held by the CRM: after some seconds the hand-off is accepted, and the button is another one.
     const held = Promise.withResolvers<void>();
@@ -86,7 +109,7 @@ describe('the hand-off in a browser', {
   });
 
   test('repeats under the same key after a failure, also after a reload', async () => {
-    const { page, close } = await open();
+    const { page, close } = await openForMember();
     const sent = watch(page);
     // The CRM's failures are the service's to wait for; what fails here is the way to the service.
     let isBroken = true;
@@ -124,7 +147,7 @@ describe('the hand-off in a browser', {
   });
 
   test('asks before it hands the same result off again, and keeps the focus', async () => {
-    const { page, check, close } = await open();
+    const { page, check, close } = await openForMember();
     const sent = watch(page);
     const card = page.getByRole('article').first();
     // A key reaches no button that is disabled.
@@ -148,7 +171,7 @@ describe('the hand-off in a browser', {
   });
 
   test('accepts a hand-off while the CRM is down, and says so', async () => {
-    const { page, check, close } = await open();
+    const { page, check, close } = await openForMember();
     const card = page.getByRole('article').nth(1);
     const button = card.getByRole('button', { name: 'Hand off as booking', disabled: false });
     await button.waitFor();
@@ -201,7 +224,7 @@ describe('the hand-off in a browser', {
   });
 
   test('takes pasted results digit for digit, guesses what they do not say, and shows text as text', async () => {
-    const { page, close } = await open();
+    const { page, close } = await openForMember();
     await page.getByRole('button', { name: 'Load results…' }).click();
     const json = `[
       {"name": "<img src=x onerror=alert(1)>", "source": "own", "details": {"n": 12345678901234567890, "d": 0.10000000000000000555, "z": 1.50}},

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { openSignedIn, signIn, textOf } from './pages.ts';
+import { chooseMember, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -94,6 +94,7 @@ describe('finding a member for a hand-off', {
 
   test('hands nothing off to the one before while somebody types', async () => {
     const { page, box, close } = await open();
+    await chooseMember(page);
     await box.fill('somebody else');
     const card = page.getByRole('article').first();
     await card.getByRole('button', { name: 'Hand off as quote', disabled: false }).click();
@@ -106,16 +107,18 @@ describe('finding a member for a hand-off', {
   });
 
   test('in place of the one who is chosen while the list is on its way', async () => {
-    const { page, close } = await browser.open(`${gateway.url}/console/`);
+    const address = `${gateway.url}/console/#/hand-off?member_id=${zelda}`;
+    const { page, close } = await browser.open(address);
     const held = Promise.withResolvers<void>();
-    await page.route('**/v1/members?*', (route) => held.promise.then(() => route.continue()), { times: 1 });
+    await page.route(/\/v1\/members/, (route) => held.promise.then(() => route.continue()));
     await signIn(page, gateway.console);
     const box = page.getByRole('combobox', { name: 'Member' });
     await box.focus();
     held.resolve();
-    await page.getByRole('button', { name: 'Hand off as quote', disabled: false }).first().waitFor();
-    await page.keyboard.type('zelda');
-    assert.equal(await box.inputValue(), 'zelda');
+    await page.getByText('zelda@example.com').waitFor();
+    assert.equal(await box.inputValue(), 'Quirke, Zelda');
+    await page.keyboard.type('traveller');
+    assert.equal(await box.inputValue(), 'traveller');
     await close();
   });
 

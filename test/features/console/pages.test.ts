@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import type { Locator } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
-import { goTo, signIn, textOf } from './pages.ts';
+import { chooseMember, goTo, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -161,6 +162,7 @@ describe('the console in a browser', {
     await signIn(page, { apiKey, apiSecret });
     const band = page.getByRole('complementary', { name: 'Test mode' });
     await band.waitFor();
+    await chooseMember(page);
     const article = page.getByRole('article').first();
     await article.getByRole('button', { name: 'Hand off as quote' }).click();
     await textOf(page.getByRole('status'), /Quote created/);
@@ -208,6 +210,7 @@ describe('the console in a browser', {
       .getByRole('article')
       .first()
       .getByRole('button', { name: 'Hand off as quote', disabled: false });
+    await chooseMember(page);
     await button.waitFor();
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     await button.click();
@@ -279,6 +282,7 @@ describe('the console in a browser', {
     );
     const { page, check, close } = await browser.open(address());
     await signIn(page, agent);
+    await chooseMember(page);
     for (const nth of [0, 1]) {
       const card = page.getByRole('article').nth(nth);
       await card.getByRole('button', { name: 'Hand off as quote', disabled: false }).click();
@@ -327,6 +331,7 @@ describe('the console in a browser', {
     assert.equal(await late.getByRole('button').count(), 0);
     const inTime = page.getByRole('article', { name: 'In time' });
     await inTime.getByText(/The offer ends/).waitFor();
+    await chooseMember(page);
     await inTime.getByRole('button', { name: 'Hand off as quote' }).click();
     await textOf(page.getByRole('status'), /Quote created/);
     await close();
@@ -370,10 +375,17 @@ describe('the console in a browser', {
       .first()
       .getByRole('button', { name: 'Hand off as booking', disabled: false });
     await button.waitFor();
-    for (let i = 0; i < 40; i++) {
-      await page.keyboard.press('Tab');
-      if (await button.evaluate((element) => element === element.ownerDocument.activeElement)) break;
-    }
+    const tabTo = async (element: Locator) => {
+      for (let i = 0; i < 40; i++) {
+        await page.keyboard.press('Tab');
+        if (await element.evaluate((one) => one === one.ownerDocument.activeElement)) break;
+      }
+    };
+    await tabTo(page.getByRole('combobox', { name: 'Member' }));
+    await page.keyboard.press('ArrowDown');
+    await page.getByRole('option').first().waitFor();
+    await page.keyboard.press('Enter');
+    await tabTo(button);
     await page.keyboard.press('Enter');
     await textOf(page.getByRole('status'), /Booking created/);
     const again = page.getByRole('button', { name: 'Hand off again…' });
@@ -390,6 +402,7 @@ describe('the console in a browser', {
     await page.getByLabel('API key').waitFor();
     await check('sign-in');
     await signIn(page, gateway.admin);
+    await chooseMember(page);
     await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
     await textOf(page.getByRole('status'), /created/);
     await check('hand-off');

@@ -29,6 +29,12 @@ export async function goTo(page: Page, name: string): Promise<void> {
   await page.getByRole('heading', { level: 1, name }).waitFor();
 }
 
+/** Chooses the first member that `Hand-off` suggests. */
+export async function chooseMember(page: Page): Promise<void> {
+  await page.getByRole('combobox', { name: 'Member' }).click();
+  await page.getByRole('listbox', { name: 'Members' }).getByRole('option').first().click();
+}
+
 /** Waits until the element has a text like this, and returns its text. */
 export async function textOf(element: Locator, pattern: RegExp): Promise<string> {
   // One step: between two, the text may change.

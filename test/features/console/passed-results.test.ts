@@ -10,7 +10,7 @@ import type { Page } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { signIn, textOf } from './pages.ts';
+import { chooseMember, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 const sample = await readFile(join(import.meta.dirname, '../../../docs/pass-results.html'));
@@ -120,6 +120,7 @@ describe('results that a search program passes to the console', {
     const card = (name: string) => desk.getByRole('article', { name });
     const handOff = (name: string) =>
       card(name).getByRole('button', { name: 'Hand off as quote', disabled: false }).click();
+    await chooseMember(desk);
     await handOff('First');
     await textOf(desk.getByRole('status'), /Quote created/);
     await desk.route('**/api/v1/handoff', (route) => route.fulfill({ status: 503, body: 'lost' }), {

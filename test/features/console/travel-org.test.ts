@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import { codeBlocks, readPage } from '../../docs/pages.ts';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { signIn, textOf } from './pages.ts';
+import { chooseMember, signIn, textOf } from './pages.ts';
 
 const run = promisify(execFile);
 const program = findChromium();
@@ -62,6 +62,7 @@ describe('a start with the simulated travel org', () => {
     test('the console hands each sample off that has not expired', async () => {
       const { page, close } = await browser.open(`${gateway.url}/console/`);
       await signIn(page, gateway.console);
+      await chooseMember(page);
       const cards = page.getByRole('article');
       await cards.first().waitFor();
       const fresh = cards.filter({ hasNotText: 'This offer expired' });

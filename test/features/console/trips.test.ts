@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { openSignedIn, textOf } from './pages.ts';
+import { chooseMember, openSignedIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -36,6 +36,7 @@ describe('trips in a browser', {
     page.on('request', (request) => {
       if (request.url().endsWith('/api/v1/handoffs')) sent.push(request);
     });
+    await chooseMember(page);
     await page.getByRole('button', { name: 'Load results…' }).click();
     await page.getByLabel('Paste JSON').fill(JSON.stringify(results));
     await page.getByRole('button', { name: 'Use results' }).click();
