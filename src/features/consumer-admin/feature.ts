@@ -12,7 +12,6 @@ interface Parts extends ConsumersContext {
   directory: ConsumerDirectory;
 }
 
-/** Consumers and their credentials, by the API and on the command line. */
 export const consumerAdmin = defineFeature({
   name: 'consumer-admin',
   start: ({ consumers: { administration, directory }, audit, allowances }) => ({

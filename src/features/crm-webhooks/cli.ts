@@ -15,7 +15,6 @@ import {
 import { isMemberEvent, type WebhookState, webhookStates } from './webhook.ts';
 import { type ListedWebhook, WebhooksTable } from './webhooks-table.ts';
 
-/** Shown by a lock that this process holds. */
 const purpose = 'handoff webhooks';
 
 /**

@@ -9,7 +9,6 @@ import { type CrmWebhooksSettings, crmWebhooksPart } from './settings.ts';
 import { createWebhooks, type Webhooks } from './webhooks.ts';
 import { WebhooksTable } from './webhooks-table.ts';
 
-/** Webhooks in which the CRM reports that something has changed. */
 export const crmWebhooks = defineFeature({
   name: 'crm-webhooks',
   settings: crmWebhooksPart,

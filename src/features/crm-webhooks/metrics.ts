@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client';
 import { startingAtZero } from '../../platform/observability/metrics.ts';
 
-/** Metrics of the webhooks of the CRM. */
 export function crmWebhookMetrics(registers: Registry[]) {
   return {
     webhooks: startingAtZero(

@@ -17,7 +17,6 @@ const maxSecrets = 10;
 const minBytes = 16;
 const line = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 
-/** The secrets as the lines of `webhooks/crm` have them, and what is wrong with the other lines. */
 export function parseWebhookSecrets(value: string): { secrets: Buffer[]; faults: string[] } {
   const secrets: Buffer[] = [];
   const faults: string[] = [];

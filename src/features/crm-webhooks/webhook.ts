@@ -5,7 +5,6 @@ export function isMemberEvent(type: string): boolean {
   return (memberEventTypes as readonly string[]).includes(type);
 }
 
-/** A webhook whose signature and content have been checked. */
 export interface ReceivedWebhook {
   /** As the sender named it; the same for all repeats. */
   webhookId: string;
@@ -14,7 +13,6 @@ export interface ReceivedWebhook {
   occurredAt: Date;
   /** External ID in lower case; null for types that are not about a member. */
   memberId: string | null;
-  /** The signed body. */
   payload: string;
 }
 

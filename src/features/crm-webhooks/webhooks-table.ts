@@ -24,7 +24,6 @@ const lease = leasesOf({
   fence: 'attempts',
 });
 
-/** A webhook that this process has leased. */
 export interface LeasedWebhook extends Held {
   webhook_id: string;
   type: string;
@@ -48,7 +47,6 @@ export interface ListedWebhook {
   finished_at: Date | null;
 }
 
-/** Received webhooks. */
 export class WebhooksTable {
   readonly #database: Database;
 
@@ -97,7 +95,7 @@ export class WebhooksTable {
     return numAffectedRows === 1n;
   }
 
-  /** Notes that an attempt has failed: the webhook is due again after so many seconds, or dead where that is undefined. */
+  /** The webhook is due again after so many seconds, or dead where that is undefined. */
   async fail(
     { webhook_id, attempts }: LeasedWebhook,
     error: string,

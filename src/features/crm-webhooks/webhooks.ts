@@ -21,13 +21,11 @@ interface WebhooksOptions {
   refreshSeconds: number;
   retentionDays: number;
   apply: ProcessorOptions['apply'];
-  /** Called with each webhook, of whatever type: something has changed in the CRM. */
   onReceived: () => void;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
 }
 
-/** Webhooks of the CRM: checked, stored, processed. */
 export interface Webhooks {
   /** Why a request with these headers and this body is refused; undefined where it is not. Throws `secrets_unavailable`. */
   checkSignature(headers: IncomingHttpHeaders, body: Buffer): SignatureFault | undefined;

@@ -2,7 +2,6 @@ import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { type DiscoveryParts, discoveryRoutes } from './routes.ts';
 import { type DiscoverySettings, discoveryPart } from './settings.ts';
 
-/** The documents by which programs find out what the service offers, and where. */
 export const discovery = defineFeature({
   name: 'discovery',
   settings: discoveryPart,

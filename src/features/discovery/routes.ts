@@ -78,7 +78,6 @@ function textRoute(
   });
 }
 
-/** The client of this version, for `npm install <publicUrl>/client.tgz`. */
 function clientRoute(): Route {
   return defineRoute({
     ...common,

@@ -16,22 +16,18 @@ const mostSeconds = 600;
 /** Records that were deleted so many days ago are gone from the CRM's recycle bin, too. */
 const restorableDays = 40;
 
-/** Changes of records in the CRM, read and turned into events. */
 export interface Changes {
   /** Something has changed: looks soon, at most every `changes.minimumSeconds`. */
   nudge(): void;
   /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
   missing(resource: Resource, externalId: string, call: Call): Promise<void>;
-  /** How far behind the reader is, for the health report. */
   health(): Promise<ConnectionState>;
-  /** Begins to read. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
 interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'missing' | 'wake'> {
   database: Database;
-  /** The CRM's own. */
   records: Pick<Records, 'find' | 'now'>;
 }
 

@@ -9,7 +9,6 @@ export class Replaced extends Error {}
 /** Work in a transaction that is rolled back where another reader has taken over. */
 export type Fenced = (work: (transaction: Database['sql']) => Promise<void>) => Promise<void>;
 
-/** What the statement that takes the reader's lease says of the copy. */
 export interface CopyLease {
   /**
    * Appended to the `with` that defines `taken (fence)`: carries the copy to the new fence if it was written under the
@@ -20,20 +19,16 @@ export interface CopyLease {
   age: RawBuilder<number | null>;
 }
 
-/** Writes all that the reader sees to a copy, in the transactions that store what comes of it. */
 export interface CopyWriter {
   readonly lease: CopyLease;
   /** Before a poll reads anything; `hasGap`: changes were missed. Throws `Replaced`, and what the database does. */
   begin(fence: string, hasGap: boolean, fenced: Fenced): Promise<void>;
-  /** Stores the records of a chunk. */
   keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void>;
   /** Reads what else it needs, for some seconds; whether there is more. Throws as `begin`. */
   work(fenced: Fenced, stopping: AbortSignal): Promise<boolean>;
-  /** The CRM has exactly these ids in this range. */
   compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void>;
   /** How old the copy is now, in seconds; null while it is filled. */
   reportAge(seconds: number | null): void;
-  /** All that had changed when this poll began is stored. */
   complete(transaction: Database['sql'], fence: string): Promise<void>;
 }
 

@@ -16,16 +16,13 @@ const readAtOnce = 20_000;
 /** Events that one statement deletes: each may hold 256 KiB. */
 const deletedAtOnce = 500;
 
-/** An event as it is stored. */
 export interface StoredEvent {
-  /** Its place in the feed. */
   sequence: number;
   id: string;
   type: string;
   resource_type: string;
   resource_id: string;
   occurred_at: Date;
-  /** The permission that a reader needs. */
   permission_resource: string;
   /** JSON text. */
   data: string;
@@ -59,9 +56,7 @@ interface LatestQuery {
 export interface FeedPage {
   /** In the order, one more than `limit` or `maxBytes` allow where there are more. */
   events: StoredEvent[];
-  /** All events up to here were searched. */
   searchedTo: number;
-  /** There are events behind those that were searched. */
   isCut: boolean;
 }
 
@@ -83,7 +78,6 @@ interface Row extends Omit<StoredEvent, 'sequence'> {
   searched: number;
 }
 
-/** Reads and clears the feed: the table `events`. */
 export class EventFeed {
   readonly #database: Database;
 
@@ -183,7 +177,6 @@ export class EventFeed {
   }
 }
 
-/** How a statement walks the feed. */
 const walks = {
   oldest_first: {
     start: 0,
@@ -201,7 +194,6 @@ const walks = {
   },
 };
 
-/** Whether events that come next were deleted already; from the newest back, those at the end were. */
 function hasGap({ after = 0, order }: FeedQuery, deletedThrough: number): boolean {
   return order !== 'newest_first' && after < deletedThrough;
 }
@@ -215,7 +207,6 @@ function conditions({ visibility, types, resourceId, since }: FeedQuery): RawBui
   return sql.join(all, sql` and `);
 }
 
-/** An event as this consumer sees it, but for what follows its data. */
 export function writeEvent(
   event: Omit<StoredEvent, 'sequence' | 'permission_resource'>,
   consumerId: string,

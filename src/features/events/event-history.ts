@@ -44,7 +44,6 @@ export function createEventHistory(database: Database): HistorySource {
   };
 }
 
-/** The newest that fit, oldest first. */
 async function read(database: Database, isWanted: RawBuilder<unknown>): Promise<Row[]> {
   const statement = sql<Row>`
     select type, resource_type, resource_id, permission_resource, occurred_at, data, data_omitted, changed from (

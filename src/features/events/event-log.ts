@@ -12,7 +12,6 @@ import type { Database } from '../../platform/store/database.ts';
  * Others wait for that lock. A transaction adds its events as its last statement, and commits.
  */
 
-/** Every type of event in the feed. */
 export const eventTypes = [
   'quote.created',
   'quote.updated',
@@ -46,11 +45,9 @@ export interface NewEvent {
   occurredAt: string;
   /** JSON text, as GET answers it. */
   data: string;
-  /** The resource that a consumer must be allowed to read to see the event. */
   permission: PermissionResource;
   /** The consumer that made the record, for those that see only their own. */
   consumerId?: string | undefined;
-  /** The only consumer that may see the event. */
   privateTo?: string | undefined;
   /** The fields of the resource that it is about; undefined where it is about all. */
   changed?: readonly string[] | undefined;

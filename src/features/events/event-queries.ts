@@ -5,12 +5,11 @@ import { type RawBuilder, sql } from 'kysely';
 /** The sequence of the newest event; 0 where there was none yet. */
 export const lastSequence: RawBuilder<string> = sql`(select last_sequence from event_counter)`;
 
-/** What decides who gets an event; its data may be long. */
+/** Without the data, which may be long. */
 const columns = sql.raw(
   'sequence, id, type, resource_type, resource_id, permission_resource, consumer_id, private_to, changed, recorded_at',
 );
 
-/** The first events after a sequence, without their data. */
 export function eventsAfter(sequence: RawBuilder<unknown>, limit: RawBuilder<unknown>): RawBuilder<unknown> {
   // For subqueries: a join with what the sequence comes from would read all events from the first one on.
   return sql`select ${columns} from events where sequence > ${sequence} order by sequence limit ${limit}`;
@@ -30,12 +29,10 @@ export function eventsRecordedAfter(
     order by recorded_at, sequence limit ${limit}`;
 }
 
-/** An event whole, by its id; no row where there is none any more. */
 export function eventWithId(id: RawBuilder<unknown>): RawBuilder<unknown> {
   return sql`select * from events where id = ${id}`;
 }
 
-/** Ids of the newest events about a resource. */
 export function eventIdsOf(type: string, id: string, limit: number): RawBuilder<unknown> {
   return sql`select id from events where resource_id = ${id} and resource_type = ${type}
     order by sequence desc limit ${limit}`;

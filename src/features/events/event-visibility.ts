@@ -12,18 +12,14 @@ import { isOfTest } from '../../platform/store/statements.ts';
  * no live ones are for them.
  */
 
-/** The events that a consumer may see. */
 export interface EventVisibility {
   consumer_id: string;
-  /** Resources of which it sees the events of every record. */
   all_records: readonly string[];
-  /** Resources of which it sees the events of records that it made. */
   own_records: readonly string[];
   /** By resource, the fields that it sees, where these are not all. */
   fields: Readonly<Record<string, readonly string[]>>;
 }
 
-/** What is projected of an event. */
 interface EventData {
   /** Null for what is no event of the feed. */
   permission_resource: string | null;
@@ -34,7 +30,6 @@ interface EventData {
   data_omitted: boolean;
 }
 
-/** The events that the consumer may see by its permissions as they are now. */
 export function eventVisibilityOf(consumer: Consumer): EventVisibility {
   const readable = permissionResources.filter((resource) => allows(consumer, resource, 'read'));
   const seesAll = (resource: string) => visibleRecords(consumer, resource) === 'all';
@@ -63,7 +58,6 @@ export function shownTo<E extends EventData>({ fields }: EventVisibility, event:
   return { ...event, data: pickFields(event.data, (name) => isFieldVisible(visible, name)) };
 }
 
-/** Condition: the consumer may see the event `e`. */
 export function isVisibleTo(visibility: EventVisibility): RawBuilder<boolean> {
   const { consumer_id, all_records, own_records, fields } = visibility;
   return isVisible({
@@ -74,12 +68,10 @@ export function isVisibleTo(visibility: EventVisibility): RawBuilder<boolean> {
   });
 }
 
-/** What one of several who see different events of a consumer may see. */
 export interface ViewerVisibility extends EventVisibility {
   viewer: string;
 }
 
-/** `visibility`, for a `with`: what `isVisibleByRows` looks up. */
 export function visibilityRows(all: readonly ViewerVisibility[]): RawBuilder<unknown> {
   return sql`visibility as (
     select * from jsonb_to_recordset(${JSON.stringify(all)}::jsonb)

@@ -46,7 +46,6 @@ const changesCheck: DoctorCheck = {
   },
 };
 
-/** What has happened to records, read from the CRM, and to hand-offs and reservations. */
 export const events = defineFeature({
   name: 'events',
   settings: eventsPart,
@@ -106,7 +105,6 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
   return { routes: feed, health: { changes: changes.health }, jobs };
 }
 
-/** What the reader knows of the member goes with the data of the events. */
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
   await new ReaderTable(database).eraseMember(memberId);
   const count = await new EventFeed(database).eraseMember(memberId);

@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 
 const most = 2_147_483_647;
 
-/** The entry of the reader of changes in the health report. */
 export const changesHealth = Type.Optional(
   Type.Object(
     {

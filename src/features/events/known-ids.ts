@@ -1,7 +1,5 @@
-/** What a reader knows of a record. */
 export interface Known {
   externalId: string;
-  /** The consumer that made it. */
   consumerId: string | null;
   /** Hash of what the API shows, without the time of its last change. */
   content: string;
@@ -10,7 +8,6 @@ export interface Known {
   isDeleted: boolean;
 }
 
-/** Names a record: the resource and the CRM's own id. */
 export interface RecordKey {
   resource: string;
   nativeId: string;
@@ -30,7 +27,6 @@ export interface PendingDeletion {
   lostAt: string;
 }
 
-/** What is stored about some changed records and their External IDs. */
 export interface KnownState {
   records: readonly KnownRecord[];
   pending: readonly PendingDeletion[];
@@ -70,7 +66,6 @@ export class KnownIds {
     return content === null ? undefined : { content, parts: null };
   }
 
-  /** Whether a record has this External ID. */
   isHeld(id: { resource: string; externalId: string }): boolean {
     return this.#holders.has(idOf(id));
   }
@@ -95,7 +90,6 @@ export class KnownIds {
     this.#pending.set(idOf(pending), pending);
   }
 
-  /** What has to be stored. */
   changes(): { known: KnownRecord[]; pending: PendingDeletion[]; noLongerPending: PendingDeletion[] } {
     return {
       known: [...this.#changed].flatMap((key) => this.#records.get(key) ?? []),

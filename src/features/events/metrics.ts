@@ -1,7 +1,6 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { startingAtZero } from '../../platform/observability/metrics.ts';
 
-/** Metrics of the reader of changes, and of events. */
 export function eventMetrics(registers: Registry[]) {
   return {
     changesReadAt: new Gauge({

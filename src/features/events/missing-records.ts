@@ -30,17 +30,14 @@ const callMs = 15_000;
 interface MissingRecordsOptions {
   table: MissingTable;
   source: Pick<ChangeSource, 'readIds'>;
-  /** The CRM's own. */
   records: Pick<Records, 'find' | 'now'>;
   resources: readonly Resource[];
   copyWriter?: CopyWriter | undefined;
   log: Log;
 }
 
-/** Stores changed records and their events. */
 type Store = (records: readonly ChangedRecord[]) => Promise<void>;
 
-/** Finds records that were deleted without a trace in the CRM, at the end of each poll. */
 export class MissingRecords {
   readonly #options: MissingRecordsOptions;
 
@@ -97,7 +94,6 @@ export class MissingRecords {
     }
   }
 
-  /** Compares the ids of one call. */
   async #compareSome(from: ComparisonPosition | null, fenced: Fenced): Promise<void> {
     const { table, source, copyWriter } = this.#options;
     const ranges = await this.#rangesFrom(from);
@@ -151,7 +147,6 @@ export class MissingRecords {
   }
 }
 
-/** The change that explains a missing record: another record has its External ID, or none has. */
 function toChange(
   resource: Resource,
   { nativeId, externalId }: MissingRecord,

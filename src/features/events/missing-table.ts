@@ -12,7 +12,6 @@ export interface MissingRecord {
   since: string;
 }
 
-/** How far a comparison has come: this resource, up to this native id. */
 export interface ComparisonPosition {
   resource: string;
   after: string;
@@ -26,7 +25,6 @@ export class MissingTable {
     this.#database = database;
   }
 
-  /** Notes known records to be looked up; returns how many. */
   async note(ids: readonly MissingId[]): Promise<number> {
     const { numAffectedRows = 0n } = await sql`
       update known_records k set missing_since = now()
@@ -40,7 +38,6 @@ export class MissingTable {
     return Number(numAffectedRows);
   }
 
-  /** Records to be looked up, those noted first come first. */
   async waiting(limit: number): Promise<MissingRecord[]> {
     const { rows } = await sql<MissingRecord>`
       select resource, native_id as "nativeId", external_id as "externalId", is_deleted as "isDeleted",
@@ -72,7 +69,6 @@ export class MissingTable {
     return row && (row.to === null ? null : (JSON.parse(row.to) as ComparisonPosition));
   }
 
-  /** Native ids of known records after this position, in order. */
   async idsAfter({ resource, after }: ComparisonPosition, limit: number): Promise<string[]> {
     const { rows } = await sql<{ id: string }>`
       select native_id as id from known_records

@@ -9,7 +9,6 @@ interface ReadPlanOptions {
   resources: readonly Resource[];
   /** By the name of the resource; none for one that was never read. */
   positions: ReadonlyMap<string, Positions>;
-  /** The poll looks far back. */
   isLong: boolean;
   lookBackMs: number;
   lookFarBackMs: number;
@@ -46,7 +45,6 @@ export class ReadPlan {
     );
   }
 
-  /** What is left to read. */
   get left(): ReadonlyMap<Resource, ChangePosition> {
     return this.#left;
   }
@@ -65,7 +63,6 @@ export class ReadPlan {
     this.#beganAt = at;
   }
 
-  /** Goes on behind these records; the positions once they are stored. */
   advance(records: readonly ChangedRecord[]): Chunk['positions'] {
     const positions: Chunk['positions'] = new Map();
     for (const { resource, stamp, nativeId } of records) {
@@ -75,7 +72,6 @@ export class ReadPlan {
     return positions;
   }
 
-  /** Nothing is left of these resources; their positions. */
   complete(resources: ReadonlySet<Resource>): Chunk['positions'] {
     const positions: Chunk['positions'] = new Map();
     for (const resource of resources) {

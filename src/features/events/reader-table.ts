@@ -41,17 +41,15 @@ export interface Positions {
   readLateTo: number;
 }
 
-/** What a chunk of a page comes to; stored whole or not at all. */
+/** Changes of a page, stored whole or not at all. */
 export interface Chunk {
   changes?: ReturnType<KnownIds['changes']>;
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
   events: NewEvent[];
-  /** What else is stored with it. */
   further?: ((transaction: Database['sql']) => Promise<void>) | undefined;
 }
 
-/** How a poll ended. */
 interface PollEnd extends Pick<Chunk, 'further'> {
   isComplete: boolean;
   isLong: boolean;
@@ -60,11 +58,9 @@ interface PollEnd extends Pick<Chunk, 'further'> {
   mayIn: number;
 }
 
-/** When the last poll began, and whether changes were ever read: for statements of others. */
 export const lastPollBegan: RawBuilder<Date> = sql`(select polled_at from change_reader)`;
 export const wereChangesRead: RawBuilder<boolean> = sql`exists (select from change_positions)`;
 
-/** The tables of the reader: `change_reader`, `change_positions`, `known_records` and `pending_deletions`. */
 export class ReaderTable {
   readonly #database: Database;
 
@@ -72,7 +68,6 @@ export class ReaderTable {
     this.#database = database;
   }
 
-  /** From now on changes are events. */
   async prepare(): Promise<void> {
     await sql`insert into change_reader default values on conflict do nothing`.execute(this.#database.sql);
   }
@@ -114,7 +109,6 @@ export class ReaderTable {
     );
   }
 
-  /** What is known of these records, of others with the same External IDs, and pending deletions of these ids. */
   async known(records: readonly (RecordKey & { externalId: string | undefined })[]): Promise<KnownState> {
     const resources = records.map(({ resource }) => resource);
     const externalIds = records.map(({ externalId = '' }) => externalId);
@@ -190,7 +184,6 @@ export class ReaderTable {
     });
   }
 
-  /** Ends a poll that failed: the next one is tried after so many seconds. */
   async fail(fence: string, seconds: number): Promise<void> {
     await sql`
       update change_reader set lease_until = now(), failures = failures + 1,

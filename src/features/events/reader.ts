@@ -65,13 +65,10 @@ export interface ReaderOptions {
   memberChanged: (externalId: string) => Promise<void>;
   pollSeconds: number;
   minimumSeconds: number;
-  /** Keeps a copy of all that is read. */
   copyWriter?: CopyWriter | undefined;
-  /** Finds records that were deleted without a trace in the CRM. */
   missing?: MissingRecords | undefined;
   log: Log;
   metrics: EventMetrics;
-  /** Checks soon. */
   wake: () => void;
 }
 
@@ -84,7 +81,6 @@ export class ChangeReader {
   #isNew = true;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Number.POSITIVE_INFINITY;
-  /** As of the last check, and when that was. */
   #state: ReaderState | undefined;
   #stateAt = 0;
 
@@ -93,7 +89,6 @@ export class ChangeReader {
     this.#diffs = new Map(options.resources.map((resource) => [resource.name, createDiff(resource)]));
   }
 
-  /** Something has changed: looks soon. */
   nudge(): void {
     const isFirst = this.#nudgedAt === undefined;
     this.#nudgedAt = monotonicMs();
@@ -190,7 +185,6 @@ export class ChangeReader {
     return isComplete;
   }
 
-  /** After all changes were read: finds and stores deletions. Whether there are more records to look up. */
   async #endReading(lease: Lease, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     const { missing } = this.#options;
     const store = async (records: readonly ChangedRecord[]) => {
@@ -248,7 +242,6 @@ export class ChangeReader {
     return false;
   }
 
-  /** Stores the events of some records, what is known of them, and the positions after them. */
   async #storeChunk(
     { fence, completedAgo }: Lease,
     records: readonly ChangedRecord[],
@@ -278,7 +271,6 @@ export class ChangeReader {
     await Promise.all([...ids].map((id) => this.#options.memberChanged(id)));
   }
 
-  /** Adds deletion events of External IDs that no record has: all changes have been read. */
   async #addDeletionEvents({ fence }: Lease): Promise<void> {
     const { table, resources, metrics } = this.#options;
     const toEvents = (pending: readonly PendingDeletion[]) =>
@@ -296,7 +288,6 @@ export class ChangeReader {
   }
 }
 
-/** For as long as an operator should hear of it. */
 export function isRecentAbsence(absentAgo: number | null): boolean {
   return absentAgo !== null && absentAgo < 30 * 86_400;
 }

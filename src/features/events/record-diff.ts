@@ -7,13 +7,11 @@ import { createRepresentations, shownNames } from '../../records/shown-fields.ts
 import type { EventType, NewEvent } from './event-log.ts';
 import type { Known, KnownIds, KnownRecord, PendingDeletion } from './known-ids.ts';
 
-/** A resource whose changes are events. */
 export type WatchedResource = Resource & { collection: 'members' | 'quotes' | 'bookings' };
 
 interface ChangeContext {
   /** An unknown record counts as created if it was created since then (milliseconds since 1970, by the CRM's clock). */
   startedAt: number;
-  /** No event is made. */
   isSilent: boolean;
 }
 
@@ -55,7 +53,6 @@ export function createDiff(resource: WatchedResource): Diff {
   };
 }
 
-/** Whether there is nothing to report: it is deleted, or as it was announced. */
 function isUnreported({ isDeleted, content }: Known, announced: { content: string } | undefined): boolean {
   return isDeleted || announced?.content === content;
 }
@@ -88,13 +85,11 @@ function neverSeen(now: KnownRecord, isKnownId: boolean): Lost | undefined {
   return now.isDeleted && !isKnownId ? { ...now, content: null } : undefined;
 }
 
-/** The External ID that the record had and no longer has. */
 function lostBy(before: KnownRecord, now: KnownRecord): Lost | undefined {
   const isLost = !before.isDeleted && (now.isDeleted || now.externalId !== before.externalId);
   return isLost ? before : undefined;
 }
 
-/** The event of an External ID that no record has any more. */
 export function deletionOf(resource: WatchedResource, pending: PendingDeletion): NewEvent {
   const type = `${resource.name}.deleted` as EventType;
   const data = JSON.stringify({ id: pending.externalId });
@@ -112,7 +107,7 @@ function isDifferent(before: Known | undefined, now: Known): boolean {
   );
 }
 
-/** What is known of a record now. One that has lost its External ID is deleted for the API. */
+/** A record that has lost its External ID is deleted for the API. */
 function knownOf(
   { externalId, isDeleted, values }: ChangedRecord,
   known: Known | undefined,

@@ -6,7 +6,6 @@ import { isOfTest, timeNow } from '../../platform/store/statements.ts';
 import type { NewHandoff } from './accepted.ts';
 import { columns, type Row } from './rows.ts';
 
-/** How many hand-offs may wait to be delivered, and how many for approval, in all and of one consumer. */
 export interface QueueLimits {
   inAll: number;
   ofConsumer: number;
@@ -22,7 +21,6 @@ export function isOfMode(mode: Mode): RawBuilder<boolean> {
   return mode === 'test' ? ofTest : sql`not ${ofTest}`;
 }
 
-/** A hand-off that was stored. */
 export type NewRow = Row & {
   fence: string;
   may_exist: boolean;
@@ -33,7 +31,6 @@ export type NewRow = Row & {
   stood: boolean;
 };
 
-/** A new hand-off takes the place of one of its item that has ended, with what calls for that may have made. */
 const takesOver = sql`on conflict (external_id) do update set sequence = default, status = excluded.status, consumer_name = excluded.consumer_name,
       actor = excluded.actor, actor_subject = excluded.actor_subject, request_id = excluded.request_id,
       member_id = excluded.member_id, name = excluded.name, source = excluded.source, details = excluded.details,
@@ -139,7 +136,6 @@ function validUntilOf({ validUntil }: NewHandoff): Date | null {
   return validUntil === undefined ? null : new Date(validUntil);
 }
 
-/** Counts hand-offs in a state, up to the limit. */
 function countWaiting(status: string, limit: number, condition: RawBuilder<unknown> = sql`true`) {
   // A literal, for the partial indexes.
   return sql`

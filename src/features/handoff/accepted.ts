@@ -43,7 +43,6 @@ export const handoffStatuses = [
 ] as const;
 export type HandoffStatus = (typeof handoffStatuses)[number];
 
-/** Why the CRM refused it. */
 export interface Refusal {
   code: ProblemCode;
   detail: string;
@@ -52,7 +51,6 @@ export interface Refusal {
 
 export const approvalStatuses = ['pending', 'approved', 'rejected', 'expired'] as const;
 
-/** Who decided. */
 export interface Decider {
   consumer_id: string;
   consumer_name: string | null;
@@ -62,22 +60,19 @@ export interface Decider {
   verified?: boolean;
 }
 
-/** What became of the question whether it may be made. */
 export interface Approval {
   status: (typeof approvalStatuses)[number];
   decidedBy: Decider | undefined;
   decidedAt: Date | undefined;
-  /** Of a rejection. */
+  /** Undefined unless it was rejected. */
   reason: string | undefined;
 }
 
-/** Who handed it off, and with which request. */
 export interface Origin {
   consumerId: string;
   consumerName: string | undefined;
   /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | undefined;
-  /** As in `Call`. */
   subject: string | undefined;
   requestId: string;
 }
@@ -90,17 +85,13 @@ export interface NewHandoff extends HandoffRequest, Origin {
   since: number;
   /** This process tries it at once, and nobody else does meanwhile. */
   isHeld: boolean;
-  /** Another consumer has to approve it first. */
   needsApproval: boolean;
-  /** So long nobody tries it. */
   delaySeconds?: number | undefined;
 }
 
-/** One that this process alone delivers, until its deadline. */
 export interface TakenHandoff extends HandoffRequest, Origin, Held {
   externalId: string;
   fence: string;
-  /** As it was before this try. */
   mayExist: boolean;
   /** Milliseconds since 1970 by the database's clock: none of its calls came before. */
   since: number;
@@ -113,7 +104,6 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
   failures: number;
 }
 
-/** One as it is read. */
 export interface StoredHandoff extends Origin {
   externalId: string;
   /** Order of acceptance. */
@@ -139,7 +129,6 @@ export interface StoredHandoff extends Origin {
   contentStamp: string;
 }
 
-/** How a try ended. */
 export type HandoffOutcome =
   | { status: 'created'; nativeId: string }
   /** `mayExist`: the record may exist nevertheless. */

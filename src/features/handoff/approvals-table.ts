@@ -29,11 +29,10 @@ export interface Decision {
   externalId: string;
   verdict: 'approved' | 'rejected';
   by: Decider;
-  /** Of a rejection. */
+  /** Undefined unless it is rejected. */
   reason: string | undefined;
-  /** What was seen; undefined: whatever is stored. */
+  /** The content that was seen; undefined: whatever is stored. */
   contentStamp: string | undefined;
-  /** Stored with the decision. */
   audit: AuditEvent;
 }
 
@@ -66,7 +65,6 @@ export function decide(
   });
 }
 
-/** Somebody decides on content that is not there any more. */
 export function contentReplaced(): Problem {
   const detail = 'What is to be written was replaced since you have read it. Read the hand-off again.';
   return new Problem('precondition_failed', detail);

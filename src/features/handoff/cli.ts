@@ -17,7 +17,6 @@ import {
 import { type HandoffStatus, handoffStatuses, type StoredHandoff } from './accepted.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 
-/** Shown by a lock that this process holds. */
 const purpose = 'handoff handoffs';
 
 /**
@@ -55,7 +54,6 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
 interface Change {
   name: string;
   description: string;
-  /** What the hand-off is afterwards. */
   done: string;
   /** False where its state does not allow it. */
   change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;

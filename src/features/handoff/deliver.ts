@@ -5,17 +5,14 @@ import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './acc
 import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';
 
-/** Where hand-offs are delivered. */
 export interface DeliveryParts extends HandoffCrm {
   /** See `HandoffsTable.noteRecords`. Throws `store_unavailable`. */
   noteRecord: (looked: LookedFor) => Promise<boolean>;
 }
 
-/** How one try went. */
 export type Try =
   | { status: 'created'; nativeId: string; confirmation?: HandoffConfirmation }
   | Extract<HandoffOutcome, { status: 'failed' }>
-  /** It failed in a way that may pass. */
   | { status: 'open'; error: unknown };
 
 /** Codes of failures that the CRM is to blame for: a hand-off that met one can be delivered later. */
@@ -26,7 +23,6 @@ const crmFailures: readonly ProblemCode[] = [
   'crm_timeout',
 ];
 
-/** Whether a hand-off that failed so can be delivered later. */
 export function mayPass(error: unknown): error is Problem {
   return error instanceof Problem && crmFailures.includes(error.code);
 }
@@ -50,7 +46,6 @@ export function isOfOrg(error: unknown): boolean {
   return error instanceof Problem && error.facts.isOfOrg === true;
 }
 
-/** Whether the failed try may have created the record. */
 export function isUnknown(error: unknown): boolean {
   return !(error instanceof Problem) || error.facts.outcomeUnknown === true;
 }
@@ -95,7 +90,6 @@ function refusalOf(error: unknown): Refusal | undefined {
   return { code: error.code, detail: error.message, ...(errors && { errors }) };
 }
 
-/** As it is stored of a try that no other shared. */
 export function outcomeOf(ended: Try, { mayExist }: TakenHandoff): HandoffOutcome {
   if (ended.status !== 'open') return ended;
   return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };

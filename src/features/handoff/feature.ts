@@ -21,13 +21,11 @@ import { type HandoffParts, handoffRoute } from './routes/handoff.ts';
 import { handoffEventData } from './routes/schemas.ts';
 import { type HandoffSettings, handoffPart } from './settings.ts';
 
-/** For features that hand several results off. */
 export const handoffParts = defineOffer<HandoffParts>('the parts of hand-offs');
 
 /** Time limit of a batch, in milliseconds: short, to notice soon what hangs. With a budget a batch waits for its call too. */
 const batchMs = { usual: 5000, withBudget: 25_000 };
 
-/** The chosen search result becomes a quote or a booking in the CRM, at once or later. */
 export const handoff = defineFeature({
   name: 'handoff',
   settings: handoffPart,
@@ -46,7 +44,6 @@ export const handoff = defineFeature({
   erasers: [{ part: 'handoffs', otherFields: { waiting_handoffs: [] }, erase }],
 });
 
-/** Also begins the delivery of those that were accepted, by processes before this one too. */
 async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Started<HandoffParts>> {
   const { settings, database, records, resources, consumers, metrics, offers, opened } = core;
   const idOfItem = await loadItemIds(core.secrets);

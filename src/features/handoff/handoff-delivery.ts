@@ -24,9 +24,7 @@ export const leaseSeconds = 10;
 
 /** Hand-offs that are delivered together at most, as many as one call to the CRM takes. */
 const largestBatch = 200;
-/** Time between two probes while the CRM is unavailable. */
 const probeEveryMs = 5000;
-/** Time limit of the look-up that shows whether the CRM answers. */
 const lookUpMs = 3000;
 /** Workers for each type that retry failed hand-offs, each in a call of its own. Those that failed once do not wait for others. */
 const retryWorkers: { failing: Failing; workers: number; ms: number }[] = [
@@ -177,7 +175,6 @@ export class HandoffDelivery {
     return taken;
   }
 
-  /** Updates the state of a type after a batch. */
   #note(
     state: TypeState,
     tries: readonly Ended[],
@@ -252,7 +249,6 @@ export class HandoffDelivery {
     if (hasRecovered || state.isUnavailable) await table.makeDue(state.type);
   }
 
-  /** The outcome of a try to store. */
   #outcomeOf(state: TypeState, one: Ended, isCrmAvailable: boolean): HandoffOutcome {
     const { handoff, ended } = one;
     if (ended.status !== 'open') return ended;
@@ -280,7 +276,7 @@ export class HandoffDelivery {
     return found.length > 0;
   }
 
-  /** Of one that was cancelled or rejected the record is removed; one that has failed is created where its record exists. */
+  /** Removes the record of one that was cancelled or rejected; creates a failed one where its record exists. */
   async #settleOne(ended: UnsettledHandoff): Promise<void> {
     const { table, records, resources, log, settle } = this.#options;
     const { externalId, type, consumerId, status, deadline, isLast, isItem, since } = ended;
@@ -311,24 +307,20 @@ function mostFailuresOf({ madeAt }: TypeState, error: unknown): number {
   return isEarly ? mostWhileTypeWorks : mostFailures;
 }
 
-/** The call budget has no call yet. */
 function isWaitingForBudget({ ended }: Ended): boolean {
   return (
     ended.status === 'open' && ended.error instanceof Problem && ended.error.facts.isBudgetExhausted === true
   );
 }
 
-/** Its offer has ended before anything was sent or looked for. */
 function hasEndedUnsent({ handoff, ended }: Ended): boolean {
   return ended.status === 'failed' && ended.refusal.code === 'offer_expired' && !handoff.mayExist;
 }
 
-/** Whether a failure is the hand-off's own, provided that the CRM is available. */
 function isOwnFailure({ ended }: Ended): boolean {
   return ended.status === 'open' && mayBeOwn(ended.error);
 }
 
-/** The problem that a hand-off shows after its last failure. */
 function refusalOf(error: unknown) {
   if (error instanceof Problem) return { code: error.code, detail: error.message };
   return { code: 'internal_error' as const, detail: 'The service failed over it.' };

@@ -8,7 +8,6 @@ import { targets } from './handoff.ts';
 import type { Handoffs } from './handoffs.ts';
 import { find } from './routes/accepted-handoffs.ts';
 
-/** What became of a hand-off that was answered 202, for itself and for its record. */
 export function createHandoffHistory(handoffs: Handoffs): HistorySource {
   return async ({ type, id }, { consumer }) => {
     if (type === 'reservation') return [];

@@ -17,11 +17,9 @@ import {
 import { createRepresentation, entityTag } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
 
-/** What a result can become: names and collections; see `HandoffCrm` for what the org has of it. */
 export const targets = { quote, booking };
 export type HandoffType = keyof typeof targets;
 
-/** A search result that an advisor chose, and what it was chosen for. */
 export interface HandoffRequest {
   type: HandoffType;
   tripId: string;
@@ -31,7 +29,7 @@ export interface HandoffRequest {
   validUntil?: number | undefined;
   /** The offer's own reference at its source: then the hand-off is of an item, which is known again. */
   reference?: string | undefined;
-  /** What is done where the item has a record already; undefined without a reference. */
+  /** Undefined without a reference. */
   onRepeat?: 'return' | 'update' | undefined;
 }
 
@@ -42,12 +40,9 @@ export interface EarlierTries {
   hadRecord?: boolean | undefined;
 }
 
-/** One try to write a hand-off. */
 export interface Attempt extends MayExist, EarlierTries {
   externalId: string;
-  /** Earlier calls may have made the record with other content. */
   isReplaced?: boolean;
-  /** The item's record as it was just found. */
   known?: StoredRecord | undefined;
   /** Its consumer may not change records without approval. */
   needsApproval?: boolean;
@@ -58,7 +53,6 @@ export interface Attempt extends MayExist, EarlierTries {
 /** For so long after an offer has ended, in milliseconds, a call that was sent before may still make the record. */
 const unsettledMs = 20_000;
 
-/** Where hand-offs are written. */
 export interface HandoffCrm {
   records: Records;
   resources: Pick<Resources, HandoffType>;
@@ -104,7 +98,6 @@ export async function handOff(
   }
 }
 
-/** The record with the External ID: one that the call makes, or one that is there. */
 async function make(
   { records, resources }: HandoffCrm,
   request: HandoffRequest,
@@ -154,7 +147,6 @@ export function valuesOf(
 /** The CRM's date of a record may be earlier than that of the try that made it by this much: it has a grain of a second. */
 const grainMs = 5000;
 
-/** Whether calls since then may have made the record, and not an earlier hand-off of the item. */
 export function isOfTries(
   record: Pick<StoredRecord, 'values' | 'isDeleted'>,
   { since = 0, hadRecord }: EarlierTries,
@@ -210,7 +202,6 @@ function isAsItsTries(
   return !isValid(own) || hasValues(resource, values, own());
 }
 
-/** Whether the record needs no look at its content: it is this hand-off's, or it makes no difference. */
 function isCertain({ onRepeat }: HandoffRequest, { hadRecord }: Tries, { isDeleted }: StoredRecord): boolean {
   return hadRecord === false || isDeleted === true || onRepeat !== 'update';
 }
@@ -282,7 +273,6 @@ export function requireSameMember(known: string | null | undefined, memberId: st
   );
 }
 
-/** The refusal of a change of a record that the item has. */
 export function needsApprovalToUpdate({ name, collection }: Resource): Problem {
   const detail = `The item has a ${name} already, and these credentials can't change ${collection} without approval. Leave on_repeat out to get the ${name} as it is.`;
   const errors = [{ pointer: '#/on_repeat', message: 'must be return, or left out' }];
@@ -292,7 +282,6 @@ export function needsApprovalToUpdate({ name, collection }: Resource): Problem {
   });
 }
 
-/** Somebody else has changed the item since an earlier try of the same request. */
 export function changedMeanwhile(): Problem {
   const detail = 'The item was changed while this hand-off was interrupted. Read it and decide again.';
   return new Problem('conflict', detail);
@@ -326,7 +315,6 @@ function notYetSettled(externalId: string): Problem {
   return new Problem('crm_timeout', detail, { outcomeUnknown: true, externalId });
 }
 
-/** The confirmation of a record that exists. */
 export function confirm(
   type: HandoffType,
   { nativeId }: RecordRef,

@@ -35,7 +35,7 @@ const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 /** Condition: it has ended, and a call may have created its record all the same. */
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
-/** What the record is made of: erased when it is not needed any more. */
+/** Erases the content of a record that is not needed any more. */
 const erased = sql.raw('member_id = null, name = null, source = null, details = null');
 
 /**
@@ -45,7 +45,6 @@ const erased = sql.raw('member_id = null, name = null, source = null, details = 
 export class HandoffsTable {
   readonly #database: Database;
   readonly #mode: Mode;
-  /** Whose hand-off was taken last, of each type and kind of failing ones. */
   readonly #lastFailing = new Map<string, string>();
 
   constructor(database: Database, mode: Mode = 'live') {
@@ -85,7 +84,6 @@ export class HandoffsTable {
     );
   }
 
-  /** While nobody else counts what waits and adds to it. */
   #oneByOne<T>(work: (transaction: Database['sql']) => Promise<T>): Promise<T> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       await sql`select pg_advisory_xact_lock(${sql.lit(acceptanceLocks[this.#mode])})`.execute(transaction);
@@ -145,7 +143,6 @@ export class HandoffsTable {
       order by consumer_id, due_at limit 1 for update skip locked`);
   }
 
-  /** Makes all that have failed due now, of one type or of all, whatever their pause. */
   async makeDue(type?: HandoffType): Promise<void> {
     const statement = (limit: number) => sql`
       update handoffs set due_at = now() where external_id in (
@@ -210,7 +207,6 @@ export class HandoffsTable {
     return rows[0] && toStored(rows[0]);
   }
 
-  /** Newest first. */
   async list({ readable, status, tripId, isOpen, after, limit }: HandoffQuery): Promise<StoredHandoff[]> {
     const conditions = [
       isReadable(readable),
@@ -246,7 +242,6 @@ export class HandoffsTable {
     return numAffectedRows === 1n;
   }
 
-  /** Takes ended ones whose records may exist all the same, when no call is under way for them any more. */
   takeUnsettled(count: number): Promise<UnsettledHandoff[]> {
     return lease.takeDue<UnsettledHandoff>(this.#database.sql, {
       where: sql`${isUnsettled} and due_at <= now() and ${this.#isOwn}`,
@@ -272,7 +267,6 @@ export class HandoffsTable {
     );
   }
 
-  /** What waits, and whether there are some that are not settled, or whose time is over. */
   async overview(): Promise<QueueOverview> {
     const { rows } = await sql<{ waiting: number; oldest: number; unsettled: boolean; ended: boolean }>`
       select (select count(*)::integer from handoffs where status = 'accepted' and ${this.#isOwn}) as waiting,
@@ -286,7 +280,6 @@ export class HandoffsTable {
     return { waiting, oldestSeconds: Math.max(0, Math.round(oldest)), hasUnsettled, hasEnded: ended };
   }
 
-  /** Deletes the hand-offs of a consumer that are so many days old, whatever their state. */
   forget(consumerId: string, days: number): Promise<void> {
     return forgetRows(this.#database.bulk, {
       from: sql`handoffs h`,
@@ -324,7 +317,6 @@ export class HandoffsTable {
   }
 }
 
-/** The right to deliver one, where the stored one is held; see `NewRow`. */
 export type HandoffLease = Pick<
   TakenHandoff,
   'fence' | 'deadline' | 'mayExist' | 'isReplaced' | 'hadRecord' | 'since'
@@ -342,14 +334,12 @@ function toLease({ fence, deadline, stood, reference, ...row }: NewRow & Held): 
   };
 }
 
-/** One whose item was looked for. */
 export interface LookedFor {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
   hadRecord: boolean;
 }
 
 export interface QueueOverview {
-  /** Hand-offs that wait to be delivered. */
   waiting: number;
   /** How long the first of them has waited; 0 where none does. */
   oldestSeconds: number;
@@ -357,10 +347,8 @@ export interface QueueOverview {
   hasEnded: boolean;
 }
 
-/** How often a hand-off has failed that is retried in a call of its own. */
 export type Failing = 'once' | 'again';
 
-/** One that has ended, and may have a record all the same. */
 export interface UnsettledHandoff extends Held {
   externalId: string;
   fence: string;
@@ -369,14 +357,13 @@ export interface UnsettledHandoff extends Held {
   status: 'cancelled' | 'rejected' | 'failed';
   /** No call can create the record any more. */
   isLast: boolean;
-  /** It may have had a record before. */
   isItem: boolean;
   hadRecord: boolean | null;
   /** Milliseconds since 1970: none of its calls came before. */
   since: number;
 }
 
-/** Of those that were cancelled while they were tried: the try is over, and what it made can be removed. */
+/** Ends the leases of those that were cancelled meanwhile: what their tries made can be removed. */
 async function endLeases(transaction: Database['sql'], settled: readonly Settled[]): Promise<void> {
   await sql`
     update handoffs h set ${lease.end}, due_at = now()

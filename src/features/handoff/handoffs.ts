@@ -51,21 +51,17 @@ export interface HandOffOptions {
   externalId: string;
   /** An earlier request under the same key may have got as far as the database or the CRM. */
   isContinued: boolean;
-  /** A call of this request may have made the record. */
   mayExist?: boolean;
   /** Another consumer has to approve it: it is stored, whatever the request prefers. */
   needsApproval: boolean;
   /** 202 is enough. */
   mayBeAccepted: boolean;
-  /** So long the caller waits for the record all the same. */
   waitSeconds: number;
   /** Milliseconds since 1970: no earlier try of the same request was made before. */
   since?: number | undefined;
-  /** The claim of the request's key, where it hands one result off under one. */
   claim?: Claim | undefined;
 }
 
-/** Hand-offs, made at once or accepted and delivered later. */
 export interface Handoffs {
   /** `accept`: also a hand-off whose caller did not ask for it is stored where the CRM fails. */
   readonly whenCrmIsUnavailable: 'refuse' | 'accept';
@@ -110,19 +106,16 @@ export interface Handoffs {
   /** Has those that failed delivered again at once. Throws what the database does. */
   resume(): Promise<void>;
   start(): void;
-  /** Waits for what is under way. */
   stop(): Promise<void>;
 }
 
 export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 'settle' | 'noteRecord'> {
   database: Database;
-  /** Of the consumers whose hand-offs are accepted and delivered. */
   mode: Mode;
   metrics: HandoffMetrics;
   whenCrmIsUnavailable: 'refuse' | 'accept';
   queueLimit: number;
   queueLimitPerConsumer: number;
-  /** A hand-off as GET shows it, for events. */
   eventData: (handoff: StoredHandoff) => object;
 }
 
@@ -132,7 +125,6 @@ const acceptedAtOnce = 50;
 /** Items that were looked for and share a statement. */
 const notedAtOnce = 200;
 
-/** For a hand-off without `reference`. */
 const nothingMet: ItemMeeting = {
   waiting: [],
   left: [],
@@ -152,7 +144,6 @@ class AcceptedHandoffs implements Handoffs {
   readonly #delivery: HandoffDelivery;
   readonly #accept: (handoff: NewHandoff) => Promise<HandoffLease | 'known' | undefined>;
   readonly #delivering: DeliveryParts;
-  /** Tries that go on after their request was answered. */
   readonly #underWay = new Set<Promise<void>>();
   #polling: Polling | undefined;
 
@@ -269,7 +260,6 @@ class AcceptedHandoffs implements Handoffs {
     }
   }
 
-  /** The right to deliver it where it is held, or what another one of its item waits for. */
   async #store(handoff: NewHandoff): Promise<HandoffLease | 'accepted' | 'awaiting_approval'> {
     const { externalId, needsApproval } = handoff;
     for (const pauseMs of pausesMs) {
@@ -334,7 +324,6 @@ class AcceptedHandoffs implements Handoffs {
     return end.catch(() => false);
   }
 
-  /** Stores how a try ended, when it does. */
   #settleLater(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {
     const going = trying
       .then((ended) => this.#settle([{ handoff, outcome: outcomeOf(ended, handoff) }]))

@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 
 const most = 2_147_483_647;
 
-/** The entry of the accepted hand-offs in the health report. */
 export const handoffHealth = Type.Object(
   {
     connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),

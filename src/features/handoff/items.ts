@@ -7,7 +7,6 @@ import type { HandoffType } from './handoff.ts';
 /** Key of the External IDs of items. With another one the same item would be made a second time: it is never replaced. */
 const keyName = 'keys/items';
 
-/** An offer that a consumer has for a trip, as its source knows it. */
 export interface Item {
   consumerId: string;
   /** In lower case. */

@@ -1,7 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import { startingAtZero } from '../../platform/observability/metrics.ts';
 
-/** Metrics of hand-offs that are accepted and delivered later. */
 export function handoffMetrics(registers: Registry[]) {
   return {
     acceptedHandoffs: startingAtZero(

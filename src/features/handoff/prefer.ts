@@ -1,4 +1,4 @@
-/** What a request prefers (RFC 7240), as far as the service honours it. */
+/** Preferences of a request (RFC 7240) that the service honours. */
 export interface Preferences {
   /** `respond-async`: an answer before the work is done will do. */
   respondAsync: boolean;
@@ -8,7 +8,7 @@ export interface Preferences {
 
 const nothing: Preferences = { respondAsync: false, waitSeconds: 0 };
 
-/** Longer ones count as this. */
+/** Seconds; longer ones count as this. */
 const longestWait = 20;
 
 /** A longer header is ignored. */

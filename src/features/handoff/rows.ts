@@ -8,7 +8,6 @@ import type { HandoffType } from './handoff.ts';
 const stamp = '(extract(epoch from h.content_at) * 1000000)::bigint';
 export const stampOf = sql.raw(stamp);
 
-/** What a `StoredHandoff` is read from, of the table `h`. */
 export const columns = sql.raw(
   `h.external_id, h.sequence::text, h.type, h.status, h.consumer_id, h.consumer_name, h.actor, h.actor_subject, h.request_id, h.trip_id,
    h.member_id, h.name, h.source, h.valid_until, h.approval, h.decided_by, h.decided_at, h.reason, h.native_id, h.problem,
@@ -16,7 +15,6 @@ export const columns = sql.raw(
    ${stamp}::text as content_stamp`,
 );
 
-/** What a `TakenHandoff` is read from as well. */
 interface CommonRow {
   external_id: string;
   type: HandoffType;

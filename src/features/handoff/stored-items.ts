@@ -23,11 +23,9 @@ import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 
-/** An item that is handed off again. */
 export interface Again {
   externalId: string;
   request: HandoffRequest;
-  /** The permission of its consumer asks for approval by now. */
   needsApproval: boolean;
 }
 
@@ -38,7 +36,6 @@ export interface Meeting {
   /** Something is made in the CRM before: rows are leased, and nothing is changed yet. */
   holds: boolean;
   eventOf: EventOf;
-  /** Error to throw for refusals by the position of their item. */
   refusalOf: (refusals: ReadonlyMap<number, unknown>) => unknown;
 }
 
@@ -47,9 +44,7 @@ export type Waiting = 'accepted' | 'awaiting_approval';
 /** Each array is by the position of the item. */
 interface Met {
   waiting: (Waiting | undefined)[];
-  /** Calls for one that has ended may have made the record. */
   left: (EarlierTries | undefined)[];
-  /** Rows that are leased until the work in the CRM is done. */
   held: Held[];
 }
 
@@ -75,7 +70,6 @@ export function itemInUse(): Problem {
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 
-/** A stored hand-off of an item, and how it stands to the new one. */
 interface Known {
   external_id: string;
   status: StoredHandoff['status'];
@@ -87,7 +81,6 @@ interface Known {
   accepted_at: Date;
   content_at: Date;
   is_free: boolean;
-  /** The new one has other content. */
   is_other: boolean;
 }
 
@@ -100,7 +93,6 @@ export function requireSameItem(
     requireSameMember(stored.memberId, memberId);
 }
 
-/** How items were met, and how that ends. */
 export interface ItemMeeting extends Pick<Met, 'waiting' | 'left'> {
   /** Once the rest stands. Throws `idempotency_in_progress` where a row was taken meanwhile, `store_unavailable`. */
   done(): Promise<void>;
@@ -263,7 +255,6 @@ function finish(database: Database, held: readonly Held[], meeting: Meeting): Pr
   });
 }
 
-/** Gives leased rows back as they were. */
 async function giveBack(database: Database, held: readonly Held[]): Promise<void> {
   await sql`
     update handoffs h set ${lease.end}

@@ -4,7 +4,6 @@ import { createHistory } from './history.ts';
 import { createRequestHistory } from './request-history.ts';
 import { type HistoryParts, historyRoutes } from './routes/history.ts';
 
-/** What became of a record: what the other features know of it, in one list. */
 export const history = defineFeature({
   name: 'history',
   tags: { History: 'What happened to a quote, a booking, a reservation or a hand-off.' },

@@ -33,7 +33,6 @@ export function createHistory({ sources, records, resources }: HistoryOptions): 
   };
 }
 
-/** The creation as the record has it, where that is not hidden. */
 function creationOf(
   values: Readonly<Record<string, string | null | undefined>>,
   type: 'quote' | 'booking',

@@ -20,7 +20,6 @@ const collectionOf = {
   handoff: undefined,
 } as const;
 
-/** The keyed requests about a record, as long as the ledger keeps them. `routes`: those that say what they are about. */
 export function createRequestHistory(
   database: Database,
   nameOf: (consumerId: string) => string | undefined,

@@ -3,10 +3,8 @@ import { isObject } from '../../platform/base/is-object.ts';
 import { fieldTexts, replaceFields } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
 
-/** Arguments of a call. */
 export interface Arguments {
   given: Record<string, unknown>;
-  /** The same in JSON, as they stand. */
   text: string;
 }
 
@@ -50,7 +48,6 @@ export function withDetailsAsObjects({ request }: Pick<Route, 'request'>, text: 
   return replaceFields(text, 'details', (value) => objectIn(value) ?? value, levelsOfDetails);
 }
 
-/** The text of the object that a string in JSON holds. */
 function objectIn(value: string): string | undefined {
   if (!value.startsWith('"')) return undefined;
   try {

@@ -1,7 +1,6 @@
 /** Calls of one consumer in progress at most, on a replica. */
 export const mostAtOnce = 32;
 
-/** Counts the calls of each consumer that are in progress. */
 export class CallsInProgress {
   readonly #counts = new Map<string, number>();
 

@@ -3,7 +3,6 @@ import { IntentsTable } from './intents-table.ts';
 import { type McpParts, mcpRoute } from './routes/mcp.ts';
 import { type McpSettings, mcpPart } from './settings.ts';
 
-/** The routes that declare a tool, for programs that act for people, by the Model Context Protocol. */
 export const mcp = defineFeature({
   name: 'mcp',
   settings: mcpPart,

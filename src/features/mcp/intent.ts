@@ -9,7 +9,6 @@ const repeatSeconds = 600;
 /** Characters of a name at most. */
 export const longestIntent = 200;
 
-/** What a program calls a tool for. It stands for the Idempotency-Key, which no model can choose. */
 export interface Intent {
   tool: string;
   /** As its caller names it, not checked yet; undefined where the arguments say it. */

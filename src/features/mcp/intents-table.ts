@@ -6,7 +6,6 @@ import { changeInChunks, interval } from '../../platform/store/statements.ts';
 const deletedAtOnce = 10_000;
 const keeps = { keeps: 'remembers intents' };
 
-/** With which arguments each named intent was called, so that a call that forgets the name finds it. */
 export class IntentsTable {
   readonly #database: Database;
 

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http';
  */
 
 export const modernVersion = '2026-07-28';
-/** Of the handshake, the newest first. */
+/** Versions of the protocol with a handshake, the newest first. */
 export const legacyVersions: readonly string[] = ['2025-11-25', '2025-06-18'];
 
 /** Codes of JSON-RPC 2.0, and of the protocol. */
@@ -23,7 +23,6 @@ export const rpcCodes = {
 
 type Fields = Record<string, unknown>;
 
-/** A request that is answered; notifications are not. */
 export interface McpRequest {
   id: string | number;
   method: string;
@@ -53,7 +52,6 @@ export class MalformedMessage extends Error {
 
 const metaVersion = 'io.modelcontextprotocol/protocolVersion';
 const metaCapabilities = 'io.modelcontextprotocol/clientCapabilities';
-/** Methods whose name or address is repeated in a header. */
 const named = new Map([
   ['tools/call', 'name'],
   ['prompts/get', 'name'],

@@ -32,7 +32,6 @@ function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   return name === route.tool.matches?.name || ofCall.includes(name);
 }
 
-/** A call of a tool. */
 interface ToolCall {
   parsed: Record<string, unknown>;
   /** The message, of which the arguments are taken as they stand. */
@@ -43,7 +42,6 @@ interface ToolCall {
   words: ToolWords;
 }
 
-/** The request of the tool's route. */
 export function requestOf(
   route: ToolRoute,
   { parsed, bodyText, hasHostActor, keyOf, words }: ToolCall,

@@ -1,6 +1,5 @@
 import type { Route } from '../../api/route.ts';
 
-/** Requests of tools, by the name of the tool. */
 type Requests = ReadonlyMap<string, Pick<Route, 'method' | 'path'>>;
 
 /** Puts a text of the API into the words of those who call tools: tools and arguments in place of requests, bodies and headers. */
@@ -50,7 +49,6 @@ export function wordsFor(own: Requests, all: Requests): ToolWords {
   };
 }
 
-/** The name of the tool for a request, whose path may have ids. */
 function toolFor(tools: Requests, method: string, path: string): string | undefined {
   const parts = path.split('/');
   const fits = (pattern: string) => {

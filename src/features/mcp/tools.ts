@@ -9,10 +9,8 @@ import { otherNames } from './arguments.ts';
 import { longestIntent } from './intent.ts';
 import type { ToolWords } from './tool-words.ts';
 
-/** A route that is a tool. */
 export type ToolRoute = Route & { tool: Tool };
 
-/** The tools, by name. */
 export type Tools = ReadonlyMap<string, ToolRoute>;
 
 interface Properties {
@@ -27,10 +25,8 @@ interface ObjectSchema {
 /** Records on a page, where the caller does not say, and at most: an answer has to fit what a model can take. */
 export const usualLimit = 10;
 export const largestLimit = 50;
-/** With what the rest of long details is read. */
 export const detailsFrom = 'details_from';
 
-/** The tools among these routes, by name, in their order. */
 export function toolsOf(routes: readonly Route[]): Tools {
   return new Map(routes.flatMap((route) => (route.tool ? [[route.tool.name, route as ToolRoute]] : [])));
 }
@@ -53,7 +49,6 @@ function isHeld(consumer: Consumer, needed: RequiredPermission, isWithoutApprova
   return hasOneOf(consumer, [needed]) && !(isWithoutApproval && needsApproval(consumer, needed.resource));
 }
 
-/** The tool as `tools/list` shows it. */
 export function describeTool(route: ToolRoute, words: ToolWords): object {
   const { tool, summary, method } = route;
   const isRead = method === 'GET';
@@ -103,7 +98,6 @@ function describe(property: Record<string, unknown> = {}): string {
   return typeof property['description'] === 'string' ? property['description'] : '';
 }
 
-/** What the result is: an answer of the route, a problem document, or that a deletion is done. */
 function resultsOf({ answers }: ToolRoute): object {
   const successes = Object.entries(answers).filter(([status]) => status.startsWith('2'));
   const schemas = successes.map(([, { schema }]) =>
@@ -180,7 +174,6 @@ const detailsFromSchema = {
     'Long `details` are cut: `details_length` tells how many characters they have. This reads on from that character.',
 };
 
-/** The arguments of every tool that writes. */
 const writing = {
   intent: {
     type: 'string',
@@ -200,7 +193,6 @@ const writing = {
   },
 };
 
-/** Whether one record is read, with its details. */
 export function showsDetails({ method, answers }: Route): boolean {
   const { properties = {} } = (answers[200]?.schema ?? {}) as ObjectSchema;
   const withDetails = Object.entries(properties).filter(([name, part]) =>

@@ -17,7 +17,6 @@ const claims = ['iss', 'exp', 'aud', 'sub', 'client_id', 'iat', 'jti', 'scope'];
 export interface AccessTokensOptions {
   keys: SigningKeys;
   directory: Pick<ConsumerDirectory, 'find' | 'findGone' | 'lookUp'>;
-  /** The issuer, and what the tokens are for: this service is both. */
   publicUrl: () => string;
   /** Milliseconds since 1970. */
   clock: () => number;
@@ -30,14 +29,12 @@ export interface AccessTokens {
   authenticate(token: string): Authentication | Promise<Authentication>;
 }
 
-/** A token whose signature and claims are right. */
 interface Verified {
   consumerId: string;
   credential: string;
   scopes: ReadonlySet<string>;
   /** Milliseconds since 1970. */
   expiresAt: number;
-  /** The consumer as it was last seen, and within the scopes. */
   entry?: IndexEntry;
   accepted?: Accepted;
 }

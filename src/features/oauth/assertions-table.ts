@@ -6,7 +6,6 @@ import { changeInChunks } from '../../platform/store/statements.ts';
 
 const deletedAtOnce = 10_000;
 
-/** Ids of assertions that were used, of all replicas, until the assertions expire. */
 export class AssertionsTable {
   readonly #database: Database;
 

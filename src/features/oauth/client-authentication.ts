@@ -15,7 +15,6 @@ import { OAuthError } from './oauth-error.ts';
 
 /** RFC 7523 section 2.2. */
 export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
-/** How far ahead an assertion may expire. */
 export const assertionSeconds = 300;
 /** By how much a caller's clock may be ahead. */
 const clockSkewSeconds = 10;
@@ -110,7 +109,6 @@ interface Signed {
   payload: JWTPayload;
 }
 
-/** Tries each key of the consumer that may have signed: those with the same `kid`, or none. */
 async function findSigner(
   assertion: string,
   consumerId: string,
@@ -157,7 +155,7 @@ async function verify(
   }
 }
 
-/** What the library leaves open, and that it is used for the first time; last, so that no faulty one uses an id up. */
+/** Checks the first use last, so that no faulty assertion uses an id up. */
 async function checkClaims(
   { entry, payload }: Signed,
   options: ClientAuthenticationOptions,
@@ -202,7 +200,6 @@ function adviceFor(claim: string, issuer: string): string {
   return `${claim} of the assertion ${rules[claim] ?? 'must be the id of the consumer'}.`;
 }
 
-/** The consumer that the assertion names, before anything of it is checked. */
 function subjectOf(assertion: string): string | undefined {
   if (assertion.length > maxAssertionLength) return undefined;
   try {

@@ -13,7 +13,6 @@ import { SigningKeys } from './signing-keys.ts';
 
 type Parts = TokenServices & MetadataServices;
 
-/** Access tokens for consumers, by OAuth 2.0, in place of their pairs. */
 export const oauth = defineFeature({
   name: 'oauth',
   tags: { Tokens: 'Access tokens, by client credentials of OAuth 2.0.' },

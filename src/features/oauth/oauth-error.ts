@@ -9,7 +9,6 @@ type OAuthCode =
   | 'invalid_target'
   | 'unsupported_response_type';
 
-/** A request that OAuth has a code of its own for. */
 export class OAuthError extends Problem {
   readonly error: OAuthCode;
 
@@ -19,7 +18,7 @@ export class OAuthError extends Problem {
   }
 }
 
-/** What credentials are not good for; 401 in OAuth, whatever it is elsewhere. */
+/** OAuth answers 401 to these, whatever the status is elsewhere. */
 const ofClient = new Set([401, 403]);
 
 /**
@@ -43,7 +42,6 @@ export function answerOAuthError(
   return json(400, { error, error_description: ascii(message) });
 }
 
-/** The characters that a description may have. */
 function ascii(text: string): string {
   return text.replaceAll(/[^\x20-\x7e]|["\\]/g, "'");
 }

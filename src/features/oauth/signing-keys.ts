@@ -36,7 +36,6 @@ export interface SigningKey {
   signsFrom: number;
   private: KeyObject;
   public: KeyObject;
-  /** As others may have it. */
   jwk: JsonWebKey;
 }
 

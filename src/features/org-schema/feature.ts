@@ -5,7 +5,6 @@ import { DescribedObjectsTable } from './described-objects-table.ts';
 import { type OrgSchemaMetrics, orgSchemaMetrics } from './metrics.ts';
 import { leastSeconds, OrgWatch } from './org-watch.ts';
 
-/** Watches whether the org has what the service needs, and which types its fields have. */
 export const orgSchema = defineFeature({ name: 'org-schema', metrics: orgSchemaMetrics, start });
 
 async function start(core: Core<unknown, OrgSchemaMetrics>): Promise<Started> {

@@ -1,6 +1,5 @@
 import { Gauge, type Registry } from 'prom-client';
 
-/** Metrics of what the org has. */
 export function orgSchemaMetrics(registers: Registry[]) {
   return {
     schemaFaults: new Gauge({

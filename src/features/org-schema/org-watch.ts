@@ -51,7 +51,6 @@ export class OrgWatch {
   #polling: Polling | undefined;
   /** When what this process goes by was described, by the database's clock. */
   #knownFrom: string | undefined;
-  /** The org is to be looked at as soon as that is possible. */
   #isDue = true;
   #pauseMs = firstPauseMs;
   /** By `now()`. */
@@ -139,7 +138,6 @@ export class OrgWatch {
     }
   }
 
-  /** Takes what another replica has stored. Throws what the database does. */
   async #takeStored(): Promise<{ secondsAgo: number }> {
     const described = await this.#options.table.described();
     if (described?.at !== this.#knownFrom) await this.#load(described?.at);
@@ -187,7 +185,6 @@ export class OrgWatch {
     this.#knownFrom = describedAt;
   }
 
-  /** Whether something is there now that was lacking. */
   #apply(described: Parameters<OrgSchema['apply']>[0]): boolean {
     const { schema, metrics } = this.#options;
     const before = schema.version;
@@ -200,7 +197,7 @@ export class OrgWatch {
   }
 }
 
-/** What it comes to, or false after so many milliseconds. */
+/** False after so many milliseconds. */
 async function orAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
   return inTime(work, ms, () => new Error('too late')).catch(() => false);
 }

@@ -23,7 +23,6 @@ interface EndpointChange extends Partial<WantedEndpoint> {
   enabled?: boolean;
 }
 
-/** Checks the endpoint just before it is changed; throws what forbids the change. */
 type Precondition = (endpoint: Endpoint) => void;
 
 /**
@@ -33,7 +32,6 @@ type Precondition = (endpoint: Endpoint) => void;
 export interface EndpointAdministration {
   /** No other answer has this secret. */
   create(consumer: Caller, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
-  /** The newest first. */
   list(consumer: Consumer, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]>;
   find(consumer: Consumer, id: string): Promise<Endpoint>;
   change(consumer: Caller, id: string, change: EndpointChange, precondition: Precondition): Promise<Endpoint>;
@@ -66,7 +64,6 @@ interface EndpointAdministrationOptions {
   deliveries: DeliveriesTable;
   secrets: EndpointSecrets;
   addresses: Pick<CheckedAddresses, 'faultOf'>;
-  /** There is something to send. */
   wake(): void;
 }
 

@@ -15,7 +15,6 @@ import {
 import { DeliveriesTable, type ListedDelivery } from './deliveries-table.ts';
 import { type Delivery, deliveryStatuses } from './endpoint.ts';
 
-/** Shown by a lock that this process holds. */
 const purpose = 'handoff deliveries';
 
 /**

@@ -35,7 +35,6 @@ interface DelivererOptions {
 }
 
 export interface Deliverer {
-  /** Looks for work soon. */
   wake(): void;
   stop(): Promise<void>;
 }
@@ -74,7 +73,6 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
 class RunningDeliverer {
   readonly #options: DelivererOptions;
   readonly #underWay = new Set<Promise<void>>();
-  /** Deliveries in progress, by consumer. */
   readonly #taken = new Map<string, number>();
   /** Endpoints that are being disabled: ending what waits for one may take long. */
   readonly #disabling = new Map<string, Promise<void>>();
@@ -120,7 +118,6 @@ class RunningDeliverer {
     }
   }
 
-  /** Lets what is under way end. */
   async finish(): Promise<void> {
     clearTimeout(this.#timer);
     clearTimeout(this.#ended);
@@ -234,7 +231,6 @@ function messageOf(leased: LeasedDelivery): Message {
 
 type Done = Pick<DeliveryResult, 'outcome' | 'attempt' | 'next_in'>;
 
-/** The event is no longer to be seen by the consumer, or no longer there. */
 function droppedResult(): Done {
   const at = new Date(wallMs()).toISOString();
   return {

@@ -20,14 +20,12 @@ const columns = sql.raw('id, event_id, event_type, status, attempts, next_attemp
 /** Sent at once, with the whole schedule before it. */
 const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
 
-/** How far a recovery has come. */
 interface EventPosition {
   /** RFC 3339, to the microsecond. */
   recorded_at: string;
   sequence: string;
 }
 
-/** A delivery as operators see it. */
 export interface ListedDelivery extends Delivery {
   endpoint_id: string;
   created_at: Date;
@@ -38,7 +36,6 @@ export interface DeliveryFilter {
   event_id?: string | undefined;
 }
 
-/** Deliveries as consumers and operators see them. */
 export class DeliveriesTable {
   readonly #database: Database;
 
@@ -62,7 +59,6 @@ export class DeliveriesTable {
     return rows;
   }
 
-  /** The same over all endpoints, for operators. */
   async listAll(
     status: DeliveryStatus | undefined,
     endpointId: string | undefined,
@@ -76,7 +72,6 @@ export class DeliveriesTable {
     return rows;
   }
 
-  /** Has an event of no feed sent to an endpoint; returns its id. */
   async addPing(endpointId: string): Promise<string> {
     const { rows } = await sql<{ event_id: string }>`
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)

@@ -12,7 +12,6 @@ interface Row {
   at: string;
 }
 
-/** The deliveries of a record's events to the reader's own endpoints that came to an end. */
 export function createDeliveryHistory(database: Database): HistorySource {
   return async ({ type, id }, { consumer }) => {
     if (!allows(consumer, 'webhooks', 'read')) return [];

@@ -46,7 +46,7 @@ const lease = leasesOf(deliveries);
 const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
 /** Deliveries to one endpoint at once. */
 const endpointCapacity = 10;
-/** The same while nothing but failures comes: endpoints that do not answer must not fill what all of them share. */
+/** Deliveries at once while nothing but failures comes: such endpoints must not fill what all of them share. */
 const failingCapacity = 2;
 /**
  * Due deliveries of an endpoint that one lease reads, oldest first. A limit, since one delivery for each record is sent at a
@@ -69,26 +69,19 @@ const keptAttempts = 50;
 /** After so much time with nothing but failures an endpoint is disabled. */
 const failingSeconds = 5 * 86_400;
 
-/** A consumer, as far as endpoints with these scopes see its events. */
 export interface EndpointViewer {
-  /** Its name in statements. */
   viewer: string;
   consumer_id: string;
   /** Null: all that the consumer may. */
   scopes: readonly string[] | null;
 }
 
-/** The viewers of all endpoints, as their consumers are now. */
 export interface EndpointConsumers {
-  /** What each of those whose consumer is loaded may see. */
   visibility: readonly ViewerVisibility[];
-  /** Those whose endpoints are sent to. */
   active: readonly string[];
 }
 
-/** The slots of this process; a delivery in progress holds one. */
 interface Slots {
-  /** How many each consumer holds. */
   taken: ReadonlyMap<string, number>;
   /** Deliveries to lease at most. */
   limit: number;
@@ -104,7 +97,6 @@ interface PendingWork {
   nextInSeconds: number | null;
 }
 
-/** A delivery that this process has leased. */
 export interface LeasedDelivery extends SentEvent, Held {
   id: string;
   fence: number;
@@ -117,11 +109,9 @@ export interface LeasedDelivery extends SentEvent, Held {
   allowed: boolean;
 }
 
-/** What the body of a delivery is made of. */
 export interface SentEvent {
   event_id: string;
   event_type: string;
-  /** The consumer whose endpoint it is. */
   owner: string;
   occurred_at: Date;
   resource_type: string;
@@ -142,7 +132,6 @@ export const sentEvent = sql`d.event_id, d.event_type, coalesce(e.occurred_at, d
 
 type DeliveryOutcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
 
-/** What became of a leased delivery. */
 export interface DeliveryResult {
   id: string;
   fence: number;
@@ -153,7 +142,6 @@ export interface DeliveryResult {
   next_in: number | null;
 }
 
-/** Deliveries as the processes that send them see them. */
 export class DeliveryQueue {
   readonly #database: Database;
 
@@ -263,11 +251,9 @@ export class DeliveryQueue {
   }
 }
 
-/** That of the endpoint `w`. */
 const consumer = sql.ref('w.consumer_id');
 const viewer: RawBuilder<string> = sql`(w.consumer_id || coalesce(' ' || w.scopes::text, ''))`;
 
-/** Whether the endpoint `w` asks for the type of the event `e`. */
 export const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exists (
   select from jsonb_array_elements_text(w.event_types) as asked
   where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
@@ -276,14 +262,12 @@ function listed(ids: readonly string[]): RawBuilder<unknown> {
   return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
 }
 
-/** Whether a delivery could be sent, for all that it knows itself. */
 function isDue(name: string): RawBuilder<unknown> {
   const d = sql.ref(name);
   return sql`(${d}.status = 'pending' and ${d}.next_attempt_at <= now()
     and (${d}.claimed_until is null or ${d}.claimed_until <= now()))`;
 }
 
-/** Makes the deliveries of new events. Events older than every endpoint are skipped. */
 function fanOut(visibility: readonly ViewerVisibility[]): RawBuilder<{ hasMore: boolean }> {
   return sql`
     with ${visibilityRows(visibility)}, start as (

@@ -4,7 +4,6 @@ import { eventVisibilityOf } from '../events/event-visibility.ts';
 import type { EndpointConsumers, EndpointViewer } from './delivery-queue.ts';
 import { withinScopesOf } from './endpoint.ts';
 
-/** The consumers of the service, as they are now. */
 export interface Owners {
   /** Settles once what happened during a pause of this process is known. */
   catchUp(): Promise<void> | undefined;
@@ -16,9 +15,7 @@ export interface Owners {
 
 interface EndpointConsumersOptions {
   owners: Owners;
-  /** Removes all that there is of a consumer that was revoked. */
   removeAllOf(consumerId: string): Promise<void>;
-  /** Notes that a consumer could not be read. */
   failed(err: unknown, consumerId: string): void;
 }
 

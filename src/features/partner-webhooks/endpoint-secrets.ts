@@ -19,7 +19,6 @@ const maxPrevious = 4;
 /** Endpoints whose secrets a process keeps in memory. */
 const maxKept = 10_000;
 
-/** The content of a secret. */
 interface Stored {
   secret: string;
   /** Those before it sign too, until their time. RFC 3339. */

@@ -8,7 +8,6 @@ export type DisabledReason = (typeof disabledReasons)[number];
 /** Endpoints of one consumer at most. */
 export const maxEndpoints = 20;
 
-/** A row of `webhook_endpoints`. */
 export interface Endpoint {
   id: string;
   consumer_id: string;
@@ -25,13 +24,11 @@ export interface Endpoint {
   last_failure_at: Date | null;
 }
 
-/** An endpoint as GET shows it. */
 export function viewOfEndpoint(endpoint: Endpoint): Omit<Endpoint, 'consumer_id'> {
   const { consumer_id: _owner, ...shown } = endpoint;
   return shown;
 }
 
-/** The consumer with what the endpoint may get of its events. */
 export function withinScopesOf(
   { scopes }: { scopes: readonly string[] | null },
   consumer: Consumer,
@@ -42,7 +39,6 @@ export function withinScopesOf(
 export const deliveryStatuses = ['pending', 'delivered', 'failed'] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** One try to deliver. */
 export interface DeliveryAttempt {
   at: string;
   /** The HTTP status; null where there was no answer. */
@@ -52,7 +48,6 @@ export interface DeliveryAttempt {
   error: string | null;
 }
 
-/** A row of `deliveries` as its consumer sees it. */
 export interface Delivery {
   id: string;
   event_id: string;
@@ -65,7 +60,6 @@ export interface Delivery {
 /** The type of the event of a test, which is not in the feed. */
 export const pingType = 'ping';
 
-/** Whether an entry of `event_types` stands for some of these types. */
 export function isEventFilter(filter: string, types: readonly string[]): boolean {
   if (!filter.endsWith('.*')) return types.includes(filter);
   return types.some((type) => type.startsWith(filter.slice(0, -1)));

@@ -14,7 +14,6 @@ const columns =
   sql.raw(`id, consumer_id, url, event_types, scopes, description, enabled, disabled_reason, created_at,
   updated_at,  last_success_at, last_failure_at`);
 
-/** What a consumer decides of an endpoint. */
 interface EndpointSettings {
   url: string;
   event_types: readonly string[];
@@ -76,7 +75,6 @@ export class EndpointsTable {
     return rows;
   }
 
-  /** Ids of all endpoints of a consumer. */
   async idsOf(consumerId: string): Promise<string[]> {
     return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
   }
@@ -148,7 +146,6 @@ export class EndpointsTable {
     await changeInChunks(this.#database.bulk, changedAtOnce, statement);
   }
 
-  /** Notes that its secret has changed. */
   async noteNewSecret(id: string): Promise<void> {
     await sql`
       update webhook_endpoints set secret_version = secret_version + 1, updated_at = now() where id = ${id}`.execute(
@@ -166,7 +163,6 @@ export class EndpointsTable {
   }
 }
 
-/** As they are stored: JSON, in order. */
 function listOf(scopes: ReadonlySet<string> | undefined): string | null {
   return scopes === undefined ? null : JSON.stringify([...scopes].sort());
 }

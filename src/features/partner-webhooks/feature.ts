@@ -13,7 +13,6 @@ import { webhookEndpointRoutes } from './routes/endpoints.ts';
 import { type PartnerWebhooksSettings, partnerWebhooksPart } from './settings.ts';
 import { createWebhookEndpoints } from './webhook-endpoints.ts';
 
-/** Where consumers want events sent to, and the sending. */
 export const partnerWebhooks = defineFeature({
   name: 'partner-webhooks',
   settings: partnerWebhooksPart,
@@ -65,7 +64,6 @@ function start(
   };
 }
 
-/** Sends one event for each day or month in which a consumer has used most of its allowance. */
 function tellOfAllowances({ allowances, database }: Pick<Core, 'allowances' | 'database'>): void {
   allowances.onNotice((notice) =>
     database.sql.transaction().execute(async (transaction) => {

@@ -1,7 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import { startingAtZero } from '../../platform/observability/metrics.ts';
 
-/** Metrics of events on their way to webhook endpoints. */
 export function partnerWebhookMetrics(registers: Registry[]) {
   return {
     deliveries: startingAtZero(

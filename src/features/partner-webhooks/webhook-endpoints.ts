@@ -17,7 +17,6 @@ interface WebhookEndpointsOptions {
   secrets: SecretsManager;
   owners: Owners;
   addressRules: AddressRules;
-  /** How long deliveries are kept. */
   retentionDays: number;
   userAgent: string;
   log: Log;
@@ -26,7 +25,6 @@ interface WebhookEndpointsOptions {
   timeoutMs?: number;
 }
 
-/** Where consumers want events sent to, and the sending. */
 export interface WebhookEndpoints {
   administration: EndpointAdministration;
   /** Deletes deliveries that are older than their retention. Throws what the database does. */

@@ -5,7 +5,6 @@ const mostBegun = 4;
 /** Seconds that a person has to sign in at the issuer. */
 const signInSeconds = 900;
 
-/** The two cookies of the console: of a session, and of sign-ins that have begun, the newest first. */
 export interface Cookies {
   session: Cookie<string>;
   signIn: Cookie<readonly string[]>;

@@ -12,7 +12,6 @@ import { type PeopleSettings, peoplePart } from './settings.ts';
 
 type Parts = SignInServices & SessionServices;
 
-/** People sign in to the console with the company's account, and act as a consumer. */
 export const people = defineFeature({
   name: 'people',
   settings: peoplePart,

@@ -2,7 +2,6 @@ import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { type Claims, claimsThatCount, mayActAs } from '../../identity/consumers/people.ts';
 import { escapeInvisible } from '../../platform/base/visible-text.ts';
 
-/** Who has signed in, by the ID token alone. */
 export interface SignedInPerson {
   subject: string;
   /** As records name the person: the e-mail address where it is verified, else another name, else the subject. */
@@ -34,7 +33,6 @@ function textOf(value: unknown): string | null {
   return escapeInvisible(value).slice(0, maxActor);
 }
 
-/** The consumers that a person may act as, in the order of their names. */
 export function consumersOf(
   claims: Claims,
   consumers: readonly Consumer[],

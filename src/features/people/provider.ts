@@ -13,7 +13,6 @@ const clockToleranceSeconds = 60;
 /** Characters of an ID token that an address carries at most: of longer addresses issuers say that they are too long. */
 const longestHint = 4000;
 
-/** What ties a sign-in to the browser that began it; derived from what its cookie holds. */
 export interface SignInChecks {
   state: string;
   nonce: string;
@@ -29,7 +28,6 @@ interface ProviderOptions {
   secrets: Pick<SecretsManager, 'read'>;
 }
 
-/** What a sign-in proves. */
 export interface IdToken {
   claims: Readonly<Record<string, unknown>>;
   text: string;

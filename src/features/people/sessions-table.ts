@@ -4,7 +4,6 @@ import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import type { SignedInPerson } from './person.ts';
 
-/** A session that has not ended. */
 export interface Session {
   subject: string;
   actor: string;
@@ -13,7 +12,6 @@ export interface Session {
   claims: Claims;
   consumer_id: string;
   chosen_at: Date;
-  /** When it ends unless it is used before. */
   ends_at: Date;
 }
 

@@ -12,7 +12,6 @@ import type { Session, SessionsTable } from './sessions-table.ts';
 const kept = { keeps: 'holds the sessions of people' };
 const signInAgain = 'Your session has ended. Sign in again.';
 
-/** A session with the consumer that the person acts as. */
 export interface OpenSession extends Session {
   consumer: Consumer;
 }
@@ -111,7 +110,7 @@ export class PeopleSessions {
   }
 }
 
-/** Why the person acts as the consumer no longer. One that was disabled since and is back has ended its sessions. */
+/** A consumer that was disabled since and is back has ended its sessions. */
 function endOf(
   { claims, chosen_at }: Session,
   consumer: Consumer,

@@ -10,7 +10,6 @@ const columns = [
 export const columnNames = sql.raw(columns.join(', '));
 /** The row was stored after the record was requested. */
 export const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
-/** The row was written since the poll began. */
 export const isWrittenSince = sql`(r.written_at >= ${lastPollBegan})`;
 /** The database's clock was at `at`, or further, when `monotonicMs()` was `by`; both in milliseconds. */
 export interface Clock {
@@ -30,7 +29,6 @@ export function databaseTime({ at, by }: Clock, since: CopiedRow['since']): stri
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
-/** When the last complete poll began. */
 export const lastCompletePoll = sql.raw(`coalesce((select kept_through from copy_state), '-infinity')`);
 /** The `right_at` of a row that becomes stale though nothing acknowledged is missing from it. */
 export const stillRightAt = sql`case when is_stale then right_at else ${lastCompletePoll} end`;

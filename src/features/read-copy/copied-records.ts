@@ -27,9 +27,8 @@ const pauseMs = 5000;
 
 interface CopiedReadsOptions {
   table: CopyTable;
-  /** Of a request that does not say how old its answer may be. */
+  /** Seconds, where a request does not say how old its answer may be. */
   defaultMaxAgeSeconds: number;
-  /** Whether writes of this replica wait to be noted. */
   isBehind: () => boolean;
   /** Whether a poll that began so many seconds ago has seen every write that a replica could not note. */
   areUnnotedSeenBy: (pollAge: number) => boolean;
@@ -40,7 +39,6 @@ interface CopiedReadsOptions {
 /** `last known`: also what may have changed since, as it last was for certain. */
 export type Accepted = 'known' | 'last known';
 
-/** Reads of requests that take an answer of some age; undefined where the CRM has to be asked. */
 export interface CopiedReads {
   find(
     resource: Resource,
@@ -184,7 +182,6 @@ function visibleTo(call: Call, resource: Resource, record: StoredRecord | undefi
   return maker === undefined || record?.values[ownerField] === maker ? { record } : undefined;
 }
 
-/** Filters by fields with a column of their own, and by those that a mapping adds. */
 function groupFilters(filters: FieldValues): { own: FieldValues; added: FieldValues } {
   const entries = Object.entries(filters);
   const hasColumn = (name: string) => filterColumns.some((column) => column === name);

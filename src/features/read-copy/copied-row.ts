@@ -8,14 +8,12 @@ import { folded, searchText } from '../../records/search.ts';
 /** Columns that lists are filtered by, named like the fields. Other fields, which a mapping adds, are in `filters`. */
 export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;
 
-/** A record as a row of the copy. */
 export interface CopiedRow {
   resource: string;
   nativeId: string;
   /** Empty where the API does not know it. */
   externalId: string;
   values: FieldValues;
-  /** What a search looks in. */
   searchText: string;
   /** Tokens of the other fields that lists are filtered by, with spaces between: see `filterTokens`. */
   filters: string;
@@ -48,7 +46,6 @@ export function staleWhereShared(rows: readonly CopiedRow[]): CopiedRow[] {
   return rows.map((row) => (!row.isDeleted && shared.has(idOf(row)) ? { ...row, isStale: true } : row));
 }
 
-/** The fields that lists are filtered by and that have no column of their own. */
 function filteredFields({ fields }: Pick<Resource, 'fields'>): string[] {
   const own: readonly string[] = filterColumns;
   return Object.keys(fields).filter((name) => fields[name]?.filter && !own.includes(name));
@@ -72,7 +69,7 @@ export function filterTokens(resource: Resource, values: FieldValues): string[] 
   return tokens;
 }
 
-/** The fields as JSON; nothing of a record that is gone or stale. */
+/** Nothing of a record that is gone or stale. */
 export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
   return isDeleted || isStale ? '' : JSON.stringify(values);
 }
@@ -94,7 +91,7 @@ export function originHash(org: string, resources: readonly Resource[]): string 
   return hash('sha256', JSON.stringify([org, all]), 'base64url');
 }
 
-/** What is noted of a record that was read, or may have been written, after `since`. `isAcknowledged`: it was written. */
+/** `since`: the record was read, or may have been written, after it. `isAcknowledged`: it was written. */
 export function rowOf(
   resource: Resource,
   known: { nativeId?: string; externalId?: string },
@@ -131,17 +128,14 @@ function namelessId(externalId: string): string {
   return `?${externalId}`;
 }
 
-/** Whether only the External ID is known. */
 export function isNameless({ nativeId }: CopiedRow): boolean {
   return nativeId.startsWith('?');
 }
 
-/** The row without its values, which may be large. */
 export function staleRow(row: CopiedRow): CopiedRow {
   return { ...row, ...withoutValues, isStale: true, isDeleted: false };
 }
 
-/** The External ID of the row as one that is stale, whichever record has it. */
 export function staleIdRow(row: CopiedRow): CopiedRow {
   return { ...staleRow(row), nativeId: namelessId(row.externalId) };
 }
@@ -182,7 +176,6 @@ function tokensOf(resource: Resource, values: FieldValues): string {
   return tokens.join(' ');
 }
 
-/** A record as the reader has read it. */
 export function changedRow(record: ChangedRecord): CopiedRow {
   const { resource, externalId = '', isDeleted } = record;
   return { ...knownRow(resource, record, 0), externalId, isDeleted: isDeleted || externalId === '' };

@@ -36,13 +36,11 @@ interface CopySyncOptions {
   table: CopyTable;
   resources: readonly Resource[];
   source: ChangeSource;
-  /** The CRM's own, by which stale records are read again. */
   records: Pick<Records, 'find'>;
   log: Log;
   metrics: Pick<ReadCopyMetrics, 'copyRecords' | 'copyAge'>;
 }
 
-/** Keeps the copy as part of the reader's polls, so that one replica does it, one step after the other. */
 export class CopySync implements CopyWriter {
   readonly lease = copyLease;
   readonly #options: CopySyncOptions;
@@ -124,7 +122,6 @@ export class CopySync implements CopyWriter {
     return staleRecords.length === askedInPoll;
   }
 
-  /** Goes on with the fill; whether there is more of it. */
   async #fill(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, source, resources, log } = this.#options;
     let positions = (await table.state())?.positions;
@@ -137,7 +134,6 @@ export class CopySync implements CopyWriter {
     return positions !== undefined;
   }
 
-  /** Stores a page chunk by chunk; the positions behind it, undefined where nothing is left. */
   async #storePage(
     fenced: Fenced,
     from: FillPositions,

@@ -33,7 +33,6 @@ const erasedAtOnce = 1000;
 const countedExactly = 100_000;
 const nowMs = sql.raw('extract(epoch from now())::float8 * 1000');
 
-/** A record as a read finds it. */
 export interface FoundRow {
   external_id: string;
   native_id: string;
@@ -41,7 +40,6 @@ export interface FoundRow {
   is_stale: boolean;
 }
 
-/** A record that was looked up. */
 export interface LookedUpRow extends FoundRow {
   /** How many seconds ago it was certainly so, every acknowledged write of the service in it; null: no such time is known. */
   right_ago: number | null;
@@ -58,7 +56,6 @@ interface CopyKey {
   externalId: string;
 }
 
-/** A record that is looked up. */
 export interface LookupKey extends CopyKey {
   /** Only where this consumer made it: a foreign record costs no more time than none. */
   madeBy?: string | undefined;
@@ -67,23 +64,20 @@ export interface LookupKey extends CopyKey {
 export interface CopyList
   extends Pick<ListQuery, 'filters' | 'search' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
   resource: string;
-  /** What records must have beside the filters: see `filterTokens`. */
+  /** Conditions beside the filters: see `filterTokens`. */
   tokens?: readonly string[];
 }
 
 export interface FoundList extends Found {
-  /** A row of the resource is stale, and may belong to any list. */
   hasStale: boolean;
   /** How many seconds ago all rows of the resource were right: see \`right_ago\`. */
   rightAgo: number | null;
-  /** There are records of which the maker is known. */
   hasOwners: boolean;
 }
 
 /** Where the fill of each resource is, by name; a resource that is filled is left out. */
 export type FillPositions = Record<string, ChangePosition>;
 
-/** A stale record; `now`: by the database's clock. */
 export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'> {
   resource: string;
   now: string;
@@ -105,7 +99,6 @@ interface CopyFacts {
 /** The tables `copied_records` and `copy_state`. Methods throw what the database does. */
 export class CopyTable {
   readonly #database: Database;
-  /** Of the org and the fields that it is a copy of. */
   fields: string;
   #clock: Clock | undefined;
 
@@ -260,7 +253,6 @@ export class CopyTable {
       select`.execute(transaction);
   }
 
-  /** Records that name these members and do not show what they are now are stale. */
   async follow(transaction: Database['sql'], members: readonly CopiedRow[]): Promise<void> {
     if (members.length === 0) return;
     await sql`
@@ -276,7 +268,6 @@ export class CopyTable {
       where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
   }
 
-  /** Records that are stale, those first that are so for longest. */
   async staleRecords(limit: number): Promise<StaleRecord[]> {
     const { rows } = await sql<StaleRecord>`
       select resource, native_id, external_id, now()::text as now from copied_records where is_stale
@@ -284,7 +275,6 @@ export class CopyTable {
     return rows;
   }
 
-  /** Marks a record as stale, by its External ID. */
   async markStale({ resource, externalId }: CopyKey): Promise<void> {
     await sql`
       update copied_records set is_stale = true, right_at = ${stillRightAt}, written_at = now()
@@ -319,7 +309,6 @@ export class CopyTable {
         and (${madeBy}::text is null or consumer_id = ${madeBy && folded(madeBy)})`.execute(queries);
   }
 
-  /** Marks records of a range as stale that are not among these ids. */
   async compare(
     transaction: Database['sql'],
     { resource, after, to }: IdRange,
@@ -355,7 +344,6 @@ export class CopyTable {
         kept_through = null`.execute(transaction);
   }
 
-  /** The fill has come to these positions. */
   async move(transaction: Database['sql'], positions: FillPositions): Promise<void> {
     const left = Object.keys(positions).length === 0 ? null : JSON.stringify(positions);
     await sql`update copy_state set places = ${left}`.execute(transaction);
@@ -367,7 +355,6 @@ export class CopyTable {
       where fence = ${fence}::bigint`.execute(transaction);
   }
 
-  /** Drops the copy; the reader's next poll begins to fill it again. */
   async drop(): Promise<void> {
     await this.#database.bulk.transaction().execute(async (transaction) => {
       // In the order of the fill, which may be storing a page.

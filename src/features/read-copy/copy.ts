@@ -53,17 +53,14 @@ const retryMs = 500;
 
 interface CopyOptions {
   database: Database;
-  /** What distinguishes one org from another. */
   org: string;
   resources: readonly Resource[];
   /** Notified when fields of the org have another type: then the copy is another one. */
   typesChanged?: Listeners<[]>;
   source: ChangeSource;
-  /** The CRM's own. */
   records: Records;
   defaultMaxAgeSeconds: number;
   pollSeconds: number;
-  /** Through which replicas report writes that they could not note. */
   cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
   environment: string;
   log: Log;
@@ -71,7 +68,6 @@ interface CopyOptions {
 }
 
 export interface Copy {
-  /** The CRM's records, read from the copy where that is allowed. */
   records: Records;
   reads: RecordCopy;
   writer: CopyWriter;
@@ -162,7 +158,6 @@ export function eraseCopiedMember(database: Database, memberId: string): Promise
   return new CopyTable(database, '').eraseMember(memberId);
 }
 
-/** Notes writes in the copy: those that end together with one statement, those that fail again and again. */
 class Notes {
   readonly #table: CopyTable;
   readonly #unnoted: UnnotedWrites;
@@ -170,7 +165,6 @@ class Notes {
   readonly #write: (row: CopiedRow) => Promise<void>;
   /** Records that could not be noted: they are stale. */
   readonly #waiting = new Map<string, CopiedRow>();
-  /** How many further records could not be kept here. */
   #lost = 0;
   #timer: NodeJS.Timeout | undefined;
 

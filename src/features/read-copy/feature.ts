@@ -10,7 +10,6 @@ import { copyHealth } from './health.ts';
 import { type ReadCopyMetrics, readCopyMetrics } from './metrics.ts';
 import { type ReadCopySettings, readCopyPart } from './settings.ts';
 
-/** A copy of the CRM's records, which answers reads that take an answer of some age. */
 export const readCopy = defineFeature({
   name: 'read-copy',
   settings: readCopyPart,

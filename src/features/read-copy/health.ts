@@ -2,7 +2,6 @@ import { Type } from 'typebox';
 
 const most = 2_147_483_647;
 
-/** The entry of the copy in the health report. */
 export const copyHealth = Type.Optional(
   Type.Object(
     {

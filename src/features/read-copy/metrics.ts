@@ -1,6 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-/** Metrics of the copy of the CRM's records. */
 export function readCopyMetrics(registers: Registry[]) {
   return {
     copyAge: new Gauge({

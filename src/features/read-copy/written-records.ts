@@ -21,7 +21,6 @@ type Note = (row: CopiedRow) => Promise<void>;
 /** An acknowledged write may be missing from what is known of a record that is stale. Never throws. */
 type Doubt = (resource: Resource, externalId: string) => Promise<void>;
 
-/** What a write left behind: a record, none any more, or what is not known. */
 type Written = RecordRef | StoredRecord | 'gone' | undefined;
 
 /**
@@ -144,7 +143,7 @@ async function allCopied(
   return found.length === lists.length ? found : undefined;
 }
 
-/** What the CRM answers. Where it fails, what the copy has, if the request takes an answer of that age then. */
+/** The copy's answer where the CRM fails, if the request takes an answer of that age then. */
 async function orStale<T>(
   call: Call,
   ask: () => Promise<T>,
@@ -162,7 +161,6 @@ async function orStale<T>(
   }
 }
 
-/** The names of a record for its note; a stale record is read again by its External ID. */
 function nameOf(record: RecordRef | StoredRecord): { nativeId: string; externalId: string } {
   return { nativeId: record.nativeId, externalId: ('values' in record && record.values['id']) || '' };
 }
@@ -187,7 +185,6 @@ function createNoting(note: Note) {
   };
 }
 
-/** Does several writes in one call and notes what they left behind. */
 async function notingAll(
   note: Note,
   writes: readonly RecordWrite[],

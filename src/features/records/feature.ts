@@ -14,12 +14,10 @@ interface Parts {
   /** Left out where the routes are only documented. */
   resources?: Resources;
   records: Records;
-  /** Reads one member, from the cache where that is allowed. */
   members: Pick<Records, 'find'>;
   requireFree?: RequireFreeBooking;
 }
 
-/** Members, quotes and bookings of the CRM. */
 export const records = defineFeature({
   name: 'records',
   settings: recordsPart,

@@ -27,7 +27,6 @@ const markerMs = 30_000;
 
 interface MemberCacheOptions {
   cache: SharedCache;
-  /** How the org has members. */
   member: Resource;
   /** What keeps the members of one org apart from those of another in the same cache. */
   scope: string;
@@ -38,7 +37,6 @@ interface MemberCacheOptions {
   clock?: () => number;
 }
 
-/** What a read found in the cache. */
 interface Begun {
   record?: StoredRecord;
   /** What the key holds while this read may store what it finds; undefined where it may not. */
@@ -100,7 +98,6 @@ export function createMemberCache(options: MemberCacheOptions): MemberCache {
   };
 }
 
-/** The cached member; where there is none, or an older one, and no other read is under way, the marker of this one. */
 async function begin(
   key: string,
   maxAgeSeconds: number,
@@ -117,7 +114,6 @@ async function begin(
   return (await cache.setIfEqual(key, held, marker, markerMs)) ? { marker } : {};
 }
 
-/** Puts a member in the place of the marker; without a text, nothing. */
 async function end(
   cache: SharedCache,
   { key, marker, text, leftMs }: { key: string; marker: string; text: string | undefined; leftMs: number },
@@ -156,7 +152,7 @@ function isMarker(held: string): boolean {
   return held.startsWith('reading ');
 }
 
-/** In milliseconds since 1970: when the read of a member began, and until when it is kept. */
+/** Milliseconds since 1970. */
 interface Kept {
   readAt: number;
   /** An old value that somebody stores in the cache again is not valid. */

@@ -1,6 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
 
-/** Metrics of the cache of members. */
 export function recordMetrics(registers: Registry[]) {
   return {
     memberCacheHits: new Counter({

@@ -31,7 +31,6 @@ export interface DriverOptions {
   systems: Systems;
   log: Log;
   metrics: Pick<Metrics, 'idempotencyStoredBytes'> & Pick<ReservationMetrics, 'reservationOutcomes'>;
-  /** The answer to the keyed request, from where its plan is now. */
   answer: (plan: Plan, outcome: RequestOutcome) => StoredAnswer;
 }
 
@@ -60,7 +59,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     return moved;
   }
 
-  /** Not of test consumers: what they bring about is no matter of operators. */
+  /** Test consumers are left out: what they bring about is no matter of operators. */
   function note({ id, state, attention, creator }: Plan, from: PlanState): void {
     if (modeOf(creator?.consumerId) === 'test') return;
     if (attention !== undefined) {
@@ -99,7 +98,6 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
   };
 }
 
-/** Thrown by a step's call: nothing was made, and nothing will come of it later. */
 function isHarmless(error: unknown): boolean {
   return error instanceof Problem && !error.facts.outcomeUnknown;
 }

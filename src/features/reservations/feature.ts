@@ -26,7 +26,6 @@ import { viewOfVisibleFields } from './view.ts';
 
 type ReservationsCore = Core<ReservationsSettings, ReservationMetrics>;
 
-/** Tables at a dining partner, each with its booking in the CRM. */
 export const reservations = defineFeature({
   name: 'reservations',
   settings: reservationsPart,

@@ -1,6 +1,5 @@
 import { Type } from 'typebox';
 
-/** The entry of the dining partner in the health report. */
 export const diningHealth = Type.Optional(
   Type.Object(
     {

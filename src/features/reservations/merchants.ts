@@ -4,7 +4,6 @@ import { Problem } from '../../platform/base/problem.ts';
 const shortText = (description: string, example: string) =>
   Type.String({ minLength: 1, maxLength: 255, description, examples: [example] });
 
-/** A restaurant and what is booked there, in the API and in the settings. */
 export const merchantSchema = Type.Object(
   {
     merchant_id: shortText('The restaurant, as the partner calls it.', 'casa-olivo-7'),

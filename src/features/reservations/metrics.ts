@@ -1,7 +1,6 @@
 import { Histogram, type Registry } from 'prom-client';
 import { startingAtZero } from '../../platform/observability/metrics.ts';
 
-/** Metrics of partners and reservations. */
 export function reservationMetrics(registers: Registry[]) {
   return {
     partnerCallDuration: new Histogram({

@@ -23,14 +23,12 @@ export type PlanState =
   | 'writing_cancellation'
   | 'cancelled';
 
-/** A state that a reservation was in from then on; also `needs_attention`. */
 export interface PlanStep {
   step: string;
   /** RFC 3339. */
   at: string;
 }
 
-/** As consumers see it. */
 export const reservationStatuses = [
   'pending',
   'confirmed',
@@ -40,19 +38,15 @@ export const reservationStatuses = [
 ] as const;
 export type ReservationStatus = (typeof reservationStatuses)[number];
 
-/** Why there is no table, or why it stays, in words for the consumer. */
 export interface Refusal {
   code: ProblemCode;
   detail: string;
-  /** The partner's own word. */
   partnerCause?: string;
-  /** Faults that the CRM found in the consumer's body. */
   errors?: Fault[];
 }
 
 /** The keyed request that a plan answers when it is done; kept in the column `owed`. */
 export interface WaitingRequest extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
-  /** Stands in an answer that is a problem. */
   requestId: string;
 }
 
@@ -77,7 +71,6 @@ export interface Plan {
   attempts: number;
   createdAt: Date;
   updatedAt: Date;
-  /** When its personal data was erased. */
   erasedAt: Date | undefined;
 }
 

@@ -20,7 +20,6 @@ import type {
   WaitingRequest,
 } from './plan.ts';
 
-/** A new reservation, as it is stored before anything is called. */
 interface NewPlan {
   id: string;
   order: ReservationOrder;
@@ -31,30 +30,23 @@ interface NewPlan {
   creator: Creator;
 }
 
-/** A plan that this process drives. */
 export type TakenPlan = Plan & Held;
 
-/** Which reservations are wanted. */
 export interface PlanQuery {
   status?: ReservationStatus | undefined;
   tripId?: string | undefined;
   memberId?: string | undefined;
-  /** The consumer that made them. */
   consumerId?: string | undefined;
-  /** Those after this one, which was the last of the page before. */
   after?: { createdAt: string; id: string } | undefined;
   limit: number;
 }
 
-/** How a keyed request ended: what its answer is made from, beside the plan. */
 export type RequestOutcome = 'made' | 'refused' | 'cancelled' | 'not_cancelled';
 
-/** The result of a step: the next state, and what became known. */
 export interface Move {
   state: PlanState;
   table?: Plan['table'];
   refusal?: Refusal;
-  /** Why a person has to check it. */
   attention?: string;
   /** The keyed request gets its answer now, and this is how it ended. */
   outcome?: RequestOutcome;
@@ -64,7 +56,6 @@ export interface Move {
   looksAgain?: boolean;
 }
 
-/** Makes the stored answer and the event of a move that answers the waiting request. */
 export interface Results {
   answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
   /** Undefined where the move is no event. */
@@ -96,7 +87,7 @@ interface Row {
   actor_subject: string | null;
 }
 
-/** What `erase` did with a reservation of the member: false where it is not finished. */
+/** Outcome of `erase` for a reservation of the member: false where it is not finished. */
 interface ErasedPlan {
   id: string;
   state: PlanState;
@@ -234,7 +225,6 @@ export class PlansTable {
     return (await this.#plans(query))[0];
   }
 
-  /** The states that it has been in, oldest first. */
   async steps(id: string): Promise<PlanStep[]> {
     const [row] = await this.#rows<{ steps: PlanStep[] }>(
       sql`select steps from reservations where id = ${id}`,
@@ -264,7 +254,6 @@ export class PlansTable {
     );
   }
 
-  /** Whether a reservation that is visible needs the CRM booking that has its id. */
   async holds(id: string, visible: Visible): Promise<boolean> {
     const rows = await this.#rows(sql`
       select 1 from reservations p where p.id = ${id} and ${isVisible(visible)}
@@ -272,7 +261,6 @@ export class PlansTable {
     return rows.length > 0;
   }
 
-  /** Whether another reservation than this has the partner's table. */
   async hasTable(reference: string, besides: string): Promise<boolean> {
     const rows = await this.#rows(sql`
       select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`);
@@ -351,7 +339,6 @@ function moving({ id, fence }: Plan, move: Move) {
     returning ${columns}`;
 }
 
-/** A step, as it is stored. */
 function stepTo(step: RawBuilder<unknown>) {
   return sql`jsonb_build_object('step', ${step}::text, 'at', ${timeNow})`;
 }
@@ -368,7 +355,6 @@ function stepsAfter(state: PlanState, attention: string | undefined) {
   return sql`case when p.state = ${state} then p.steps else ${stepsWith(sql`${state}`)} end`;
 }
 
-/** Those that a consumer may not see do not exist for it. */
 function isVisible(visible: Visible) {
   return isRowVisible(visible, sql`p.consumer_id`);
 }

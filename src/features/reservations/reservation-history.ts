@@ -11,7 +11,6 @@ const kinds: Readonly<Record<string, HistoryKind>> = {
   cancelled: 'cancelled',
 };
 
-/** The request for a reservation, and the states that it has been in. */
 export function createReservationHistory(plans: PlansTable): HistorySource {
   return async ({ type, id }, { call }) => {
     if (type !== 'reservation') return [];

@@ -17,9 +17,7 @@ import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { type ReservationView, readParts, viewOfReservation } from './view.ts';
 
-/** Reservations that span a table at the dining partner and a booking in the CRM. */
 export interface Reservations {
-  /** Name of the dining partner's connector. */
   readonly partner: string;
   /**
    * Makes both parts or none, and completes the claim. Throws what may pass (the job goes on with it then, unless
@@ -139,7 +137,6 @@ function viewAsKnown(plan: Plan): ReservationView {
 /** For a plan of an older program, which did not note who made it. */
 const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined, subject: undefined };
 
-/** A caller that may see only its own bookings sees only its own reservations. */
 function visibleTo(call: Call): Visible {
   return call.visible(booking.collection);
 }
@@ -154,7 +151,6 @@ function requestOf({ consumerId, key, externalId }: Claim, { requestId }: Call) 
   return { consumerId, key, externalId, requestId };
 }
 
-/** A reservation that can't be cancelled now. */
 function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers): ExecutedAnswer {
   if (!plan || plan.state === 'refused')
     throw new Problem('not_found', 'There is no reservation with this id.');
@@ -170,7 +166,6 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
   );
 }
 
-/** What a keyed request gets when its plan ends so. */
 function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {
   if (outcome === 'made') return answers.made(viewAsKnown(plan));
   if (outcome === 'cancelled') return answers.cancelled();
@@ -205,7 +200,6 @@ export function startRecovery(
 ): { stop(): Promise<void> } {
   const underWay = new Set<Promise<void>>();
 
-  /** Takes what is due, until so many are under way. */
   async function takeAllDue(stopping: AbortSignal): Promise<void> {
     while (!stopping.aborted && underWay.size < drivenAtOnce) {
       const drive = await reservations.takeDue();

@@ -46,7 +46,6 @@ export const reservationsSettings = {
 
 export type ReservationsSettings = SettingsOf<typeof reservationsSettings>;
 
-/** The settings `dining.*` with a partner, real or simulated. */
 export type DiningSettings = Omit<Complete<ReservationsSettings['dining']>, 'timeZones'>;
 
 const diningKeys = {
@@ -64,7 +63,6 @@ export const reservationsPart: SettingsPart = {
   ],
 };
 
-/** Time zones by merchant id. */
 export function readTimeZones({
   timeZones,
   merchants: known,

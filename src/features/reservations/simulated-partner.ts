@@ -4,7 +4,6 @@ import type { Settings } from '../../platform/settings/table.ts';
 import { readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
 import type { ReservationsSettings } from './settings.ts';
 
-/** A simulated dining partner, which knows the gateway's password. Production takes none. */
 export const partnerSimulator: Simulator = {
   name: 'dining',
   async start(settings, secrets, opened) {

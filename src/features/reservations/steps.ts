@@ -47,17 +47,15 @@ import type { Move, RequestOutcome } from './plans-table.ts';
  * The keyed request is answered, and its claim completed, in the transaction of the move that decides its outcome.
  */
 
-/** The systems that a reservation spans. */
 export interface Systems {
   records: Records;
   resources: Pick<Resources, 'member' | 'booking'>;
   crm: CrmConnector;
   dining: Connector<TableOrder>;
-  /** Whether the partner's table belongs to a reservation other than this. */
   isOthersTable(reference: string, id: string): Promise<boolean>;
 }
 
-/** What a step works with. `fresh`: nobody can have made the call of this state before. */
+/** `fresh`: nobody can have made the call of this state before. */
 interface StepInput {
   plan: Plan;
   fresh: boolean;
@@ -162,7 +160,6 @@ const steps: Partial<Record<PlanState, Step>> = {
   },
 };
 
-/** Deletes the booking that a call has made after the booking was undone. */
 async function lookAgain({ plan, systems, call }: StepInput): Promise<Move> {
   const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
   if (refused) return stuck({ ...plan, state: 'undoing' }, 'refused', notDeleted, refused);
@@ -179,7 +176,6 @@ export async function takeStep(input: StepInput): Promise<Move> {
   return step(input);
 }
 
-/** The plan stays where it is, answered and marked. */
 function stuck({ state }: Plan, outcome: RequestOutcome, attention: string, { detail }: Refusal): Move {
   return { state, attention: `${attention}: ${detail}`, outcome, again: attentionPause };
 }
@@ -194,7 +190,7 @@ async function refusalAt(work: () => Promise<void>): Promise<Refusal | undefined
   }
 }
 
-/** What was thrown as a refusal: final, and nothing was done. Throws all else on. */
+/** A refusal that was thrown: final, and nothing was done. Throws all else on. */
 function refusalOf(error: unknown): Refusal {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) throw error;
   const { partnerCause, errors } = error.facts;
@@ -206,7 +202,6 @@ function refusalOf(error: unknown): Refusal {
   };
 }
 
-/** Fields of the CRM booking that the consumer's body has by the same name. */
 const pointersInBody = ['#/trip_id', '#/member_id', '#/name', '#/details'];
 
 function placed(fault: Fault): Fault {

@@ -15,7 +15,6 @@ import type { PartStatus } from './connectors/connector.ts';
 import type { Plan, ReservationStatus } from './plan.ts';
 import type { Systems } from './steps.ts';
 
-/** A reservation as GET shows it. */
 export type ReservationView = ReturnType<typeof viewOfReservation>;
 
 /** How both parts stand; undefined where there is none. */
@@ -81,7 +80,6 @@ function statusOf({ state, status }: Plan, { booking, table }: PartStates): Rese
   return isWhole ? status : 'needs_attention';
 }
 
-/** How long a read waits for the two systems. */
 const readMs = 5000;
 
 /** How the parts stand now; both systems are asked at the same time. A part whose system can't be asked is unknown. */
@@ -105,7 +103,6 @@ export async function readParts(
   };
 }
 
-/** That part of the view is `unknown`; the other one is shown all the same. */
 function unknownPart(error: unknown): 'unknown' {
   if (error instanceof Problem) return 'unknown';
   throw error;

@@ -10,7 +10,6 @@ import { WorldsTable } from './worlds-table.ts';
 /** A world that was not used for so long is emptied. */
 const unusedDays = 90;
 
-/** Test consumers: what stands in for the CRM in all that the features after this one do for them. */
 export const testMode = defineFeature({
   name: 'test-mode',
   settings: testModePart,

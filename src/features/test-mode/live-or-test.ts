@@ -2,7 +2,6 @@ import type { Call } from '../../platform/base/call.ts';
 import { adapterFor } from '../../platform/base/mode.ts';
 import type { Records } from '../../records/records.ts';
 
-/** Records of which each call gets those of its consumer's mode: the CRM's, or those of its world. */
 export function liveOrTest(live: Records, test: Records): Records {
   const of = (call: Call | undefined) => adapterFor(call ?? {}, { live, test });
   return {

@@ -40,7 +40,6 @@ export function outOfTime(): Problem {
   return new Problem('crm_timeout', 'No time was left to write the record.');
 }
 
-/** The answer of a write was lost. */
 export function lostAnswer(externalId: string): Problem {
   const facts = { outcomeUnknown: true, externalId };
   return new Problem('crm_timeout', 'The CRM did not answer in time.', facts);

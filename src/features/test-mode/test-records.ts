@@ -125,7 +125,7 @@ export class TestRecords implements Records {
     return this.create(resource, externalId, values, call, options);
   }
 
-  /** The record that is there already, else the new one; none where the world is full. */
+  /** Undefined where the world is full. */
   async #insert(
     transaction: Database['sql'],
     resource: Resource,
@@ -366,7 +366,6 @@ export class TestRecords implements Records {
 
 type Fault = Awaited<ReturnType<typeof meetFault>>;
 
-/** Whose world is written, which record, and what becomes of it. */
 interface Write {
   consumerId: string;
   externalId?: string;
@@ -393,7 +392,7 @@ function memberRecord(resource: Resource, id: string): StoredRecord | undefined 
   return { nativeId, values: allFields(resource, values) };
 }
 
-/** What a creation has made. Where it is deleted by now, nothing of it is left but what the caller asks for again. */
+/** Where the record is deleted by now, nothing of it is left but what the caller asks for again. */
 function recordMade(resource: Resource, row: Row, values: FieldValues, call: Call): StoredRecord {
   const record = toRecord(resource, row);
   if (!record.isDeleted) return record;

@@ -18,7 +18,6 @@ const lastNames =
     ' ',
   );
 
-/** The External ID at a position, the same as in the simulated org. */
 function memberId(position: number): string {
   return uuidOfHash(hash('sha256', `simulated member ${position}`, 'buffer'));
 }
@@ -41,7 +40,6 @@ function memberAt(position: number, id = memberId(position)): FieldValues {
 const all = Array.from({ length: memberCount }, (_, position) => memberAt(position));
 const byId = new Map(all.map((values) => [values['id'], values]));
 
-/** The members of every world, newest first. */
 export const worldMembers: readonly FieldValues[] = all.toReversed();
 
 /** The member with this id in lower case; also one whose id stands for a fault, except where that says that there is none. */

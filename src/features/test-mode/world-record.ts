@@ -50,19 +50,17 @@ export function toRecord(resource: Resource, row: Row): StoredRecord {
   };
 }
 
-/** The values of a new record: what is said of it, who makes it, and what an org sets by itself. */
 export function newValues(values: FieldValues, call: Creator): FieldValues {
   return { status: 'created', ...values, ...creatorValues(call) };
 }
 
-/** The page that these records make, of which there is one more than wanted where there are more. */
+/** There is one record more than wanted where there are more. */
 export function toPage(found: readonly FieldValues[], query: ListQuery): RecordPage {
   const { page, add } = startPage(query);
   for (const values of found) if (!add(values)) break;
   return page;
 }
 
-/** Those of the members that a list has, in its order, with one more than wanted where there are more. */
 export function pickMembers(
   resource: Resource,
   members: readonly FieldValues[],

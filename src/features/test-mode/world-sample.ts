@@ -5,7 +5,6 @@ import type { Resource } from '../../records/resource.ts';
 /** The id of the quote and of the booking that the documentation's examples name. */
 export const sampleId = exampleOf(quote.fields.id) as string;
 
-/** What is in such a record: the examples of its fields. */
 export function sampleValues({ fields }: Resource): FieldValues {
   return Object.fromEntries(
     Object.entries(fields).map(([name, field]) => {

@@ -12,7 +12,6 @@ export const mostBytes = 64 * 1024 * 1024;
 /** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
-/** A record of a world as it is stored. */
 export interface Row {
   id: string;
   external_id: string;
@@ -22,7 +21,6 @@ export interface Row {
   is_deleted: boolean;
 }
 
-/** The records of a resource in a world. */
 export interface WorldResource {
   consumerId: string;
   resource: string;
@@ -32,14 +30,13 @@ export interface WorldKey extends WorldResource {
   externalId: string;
 }
 
-/** Of what is in a world and not deleted. */
+/** Size of what is in a world and not deleted. */
 export interface WorldSize {
   records: number;
-  /** Of their content. */
+  /** Bytes of content. */
   bytes: number;
 }
 
-/** What is written of a record. */
 export interface Written {
   content: string;
   /** JSON. */
@@ -150,7 +147,7 @@ export class WorldsTable {
     return rows[0] as Row;
   }
 
-  /** Only that there was such a record is kept. */
+  /** Keeps only that there was such a record. */
   async remove(transaction: Database['sql'], id: string): Promise<void> {
     await sql`
       with before as materialized (
@@ -162,7 +159,6 @@ export class WorldsTable {
       from removed, before where w.consumer_id = removed.consumer_id`.execute(transaction);
   }
 
-  /** Frees the External ID of a deleted record. */
   async forget(transaction: Database['sql'], id: string): Promise<void> {
     await sql`delete from test_records where id = ${id}::bigint and deleted_at is not null`.execute(
       transaction,
@@ -181,7 +177,6 @@ export class WorldsTable {
     return rows[0]?.since ?? 0;
   }
 
-  /** The next write of the record meets its fault again. */
   async forgetFault(transaction: Database['sql'], consumerId: string, externalId: string): Promise<void> {
     await sql`
       delete from test_faults where consumer_id = ${consumerId} and external_id = ${externalId}::uuid`.execute(

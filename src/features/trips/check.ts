@@ -28,7 +28,6 @@ import {
 import { type HandoffParts, itemIdOf, mustBeApproved, withoutHidden } from '../handoff/routes/handoff.ts';
 import { requireSameItem } from '../handoff/stored-items.ts';
 
-/** An item of a body, which may be anything, and how refusals of it are placed. */
 export interface CheckedOffer {
   body: unknown;
   place: OfferPlace;
@@ -61,10 +60,8 @@ export interface CheckParts extends HandoffParts {
 }
 
 interface WhatToCheck {
-  /** Of the API's own schema. */
   faults: readonly Fault[];
   offers: readonly CheckedOffer[];
-  /** The member's, as it was sent. */
   memberId: string | undefined;
 }
 
@@ -80,7 +77,6 @@ const memberSeconds = 300;
 /** Records of a trip among which duplicates are looked for. */
 const mostOfTrip = 100;
 
-/** All that a hand-off of these offers would be refused for, and what its reader may want to know. Writes nothing. */
 export async function checkOffers(
   parts: CheckParts,
   { faults, offers, memberId }: WhatToCheck,
@@ -118,7 +114,6 @@ interface Found {
   warnings: Warning[];
 }
 
-/** Records of the trip are read once for all of its items. */
 interface OfferParts extends CheckParts {
   knownOf: (type: HandoffType, tripId: string) => Promise<readonly KnownRecord[]>;
 }
@@ -151,7 +146,6 @@ async function checkOffer(
   };
 }
 
-/** The place of a warning, as refusals of the item are placed. */
 function pointerOf(placed: CheckedOffer['placed'], pointer: string): string {
   const [fault] =
     placed(new Problem('invalid_request', '', { errors: [{ pointer, message: '' }] })).facts.errors ?? [];
@@ -176,14 +170,12 @@ async function foundAgain(find: () => Problem[]): Promise<Problem[]> {
   return looks.some(Boolean) ? find() : found;
 }
 
-/** What the org, as it is described, does not take of a new record with these fields. */
 function orgProblems({ fit }: Resource, names: readonly string[]): Problem[] {
   if (fit.isWhole) return [];
   const needs = ['write', 'create'] as const;
   return needs.flatMap((need) => names.flatMap((name) => problemsOf(() => fit.require(need, [name]))));
 }
 
-/** Values that the org's restricted picklists do not have. */
 function valueProblems({ fields, fit }: Resource, sound: SoundOffer): Problem[] {
   return (['name', 'source'] as const).flatMap((name) => {
     const [value, values] = [sound[name], fields[name]?.values];
@@ -234,7 +226,6 @@ async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checki
   };
 }
 
-/** The External ID of the item, where enough of it can be read. */
 function ownIdOf(
   parts: CheckParts,
   { type, tripId, source, reference }: SoundOffer,
@@ -244,7 +235,6 @@ function ownIdOf(
   return itemIdOf(parts, { type, tripId, result: { source }, reference }, consumer);
 }
 
-/** Why an item that was handed off before can't be handed off so again. */
 async function repeatProblems(
   { handoffs, resources }: CheckParts,
   { type, memberId, onRepeat }: SoundOffer,
@@ -285,7 +275,6 @@ function duplicatesOf(
   });
 }
 
-/** Whether the caller may know which records of a trip have a name and a source. */
 function seesDuplicates(consumer: Consumer, collection: Resource['collection']): boolean {
   const visible = visibleFields(consumer, collection);
   return (

@@ -6,7 +6,6 @@ import { checkRoutes } from './routes/check.ts';
 import { handOffTripRoute } from './routes/hand-off-trip.ts';
 import { type TripParts, tripRoute } from './routes/trip.ts';
 
-/** Several results of a trip in one request, checked before and seen together. */
 export const trips = defineFeature({
   name: 'trips',
   start,

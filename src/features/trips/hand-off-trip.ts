@@ -30,14 +30,12 @@ import type { Handoffs } from '../handoff/handoffs.ts';
 import { withoutHidden } from '../handoff/routes/handoff.ts';
 import { placed, togetherOf } from './refusals.ts';
 
-/** A result of the trip, and the External ID of its record. */
 export interface TripItem {
   request: HandoffRequest;
   externalId: string;
   needsApproval: boolean;
 }
 
-/** What became of an item. */
 export type ItemAnswer =
   | HandoffConfirmation
   | { type: HandoffType; status: 'accepted' | 'awaiting_approval'; external_id: string };
@@ -46,7 +44,6 @@ export interface TripParts extends HandoffCrm {
   handoffs: Handoffs;
 }
 
-/** The request that hands the items off. */
 export interface TripRequest {
   claim: Claim | undefined;
   call: Call;
@@ -114,7 +111,6 @@ type Known = ReadonlyMap<OpenItem, StoredRecord & Found>;
 
 type PlacedAt = (error: unknown, item: TripItem) => unknown;
 
-/** One for which no hand-off waits. */
 interface OpenItem extends TripItem {
   tries: Omit<Attempt, 'externalId'>;
 }
@@ -161,7 +157,6 @@ function requireNoApproval(open: readonly OpenItem[], known: Known): void {
   if (open.some((item) => item.needsApproval && !known.has(item))) throw notAtomic();
 }
 
-/** Calls may have made its record, or it has ended and is only to be returned. */
 function isLookedUpFirst({ tries: { mayExist }, request }: OpenItem): boolean {
   const hasEnded = request.validUntil !== undefined && wallMs() >= request.validUntil;
   return mayExist === true || (request.onRepeat === 'return' && hasEnded);
@@ -291,7 +286,6 @@ function refusalOf(error: unknown, plan: readonly Planned[], placedAt: PlacedAt)
   return togetherOf(written.map((_, at) => problemOf(error, at)));
 }
 
-/** A problem of an item with its places in the body, and without what the caller does not see. */
 export function refusalOfItem(
   { resources }: Pick<TripParts, 'resources'>,
   error: unknown,
@@ -302,7 +296,6 @@ export function refusalOfItem(
   return placed(withoutHidden(explain(error, resource, externalId), resource, call), index);
 }
 
-/** Refusals of items, by their places, as one. */
 function togetherBy(
   items: readonly TripItem[],
   refusals: ReadonlyMap<number, unknown>,

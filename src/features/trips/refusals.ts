@@ -7,12 +7,10 @@ import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
 import type { HandoffCrm, HandoffType } from '../handoff/handoff.ts';
 import { withoutHidden } from '../handoff/routes/handoff.ts';
 
-/** Whether sending the same again may help, or nobody knows what became of it: no refusal for good. */
 export function isPassing({ status, facts }: Problem): boolean {
   return status >= 500 || facts.retryAfter !== undefined || facts.outcomeUnknown === true;
 }
 
-/** A problem of an item, with pointers into the body of the trip. */
 export function placed(error: unknown, index: number): unknown {
   if (!(error instanceof Problem)) return error;
   const { code, message, facts } = error;
@@ -22,7 +20,6 @@ export function placed(error: unknown, index: number): unknown {
   return new Problem(code, message, { ...facts, errors: inBody });
 }
 
-/** Says how to look up what may have been made. */
 function withId({ message, facts: { outcomeUnknown, externalId } }: Problem): string {
   return outcomeUnknown && externalId ? `${message} Its External ID would be ${externalId}.` : message;
 }
@@ -100,7 +97,6 @@ function shownDocument(document: Document, seen: Seen): Document {
 }
 
 const ofItem = /^#\/items\/(\d+)(.*)$/;
-/** What an item says beside the record. */
 const ofOffer = /^\/(?:type|valid_until|reference|on_repeat)$/;
 
 /** Several refusals have one code: each is taken for one of the CRM. */

@@ -6,13 +6,10 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
-/** Who is charged for the gateway's own calls. */
 export const serviceId = 'service';
 
-/** By what usage is added up. */
 export const usageColumns = { consumer: 'consumer_id', operation: 'operation', day: 'day' } as const;
 
-/** What one process has counted in an hour, so far. */
 interface CountedCalls {
   /** Hours since 1970. */
   hour: number;
@@ -24,7 +21,6 @@ interface CountedCalls {
   requests: number;
 }
 
-/** A row of the report: of `consumer_id`, `operation` and `day` (YYYY-MM-DD) the one that it is grouped by. */
 interface UsageRow {
   name: string;
   calls: number;
@@ -36,7 +32,6 @@ interface UsageQuery {
   /** Hours since 1970: from this one on, and before that one. */
   from: number;
   to: number;
-  /** The calls of this one alone. */
   consumer?: string;
 }
 
@@ -44,7 +39,6 @@ interface UsageQuery {
 export const mostRows = 1000;
 const hourAsTime = sql.raw('to_timestamp(hour * 3600::double precision)');
 
-/** Charges each metered call of the CRM to those whose requests shared it. */
 export class CallLedger {
   readonly #database: Database;
   readonly #process = randomUUID();

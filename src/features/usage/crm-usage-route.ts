@@ -51,7 +51,6 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
-/** Says who used the CRM's quota. */
 export function crmUsageRoute({ calls, findConsumer }: UsageParts): Route {
   const nameOf = (id: string) => (id === serviceId ? serviceId : (findConsumer(id)?.name ?? null));
   return defineRoute({

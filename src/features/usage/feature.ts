@@ -4,7 +4,6 @@ import { crmUsageRoute, type UsageParts } from './crm-usage-route.ts';
 import { RequestLedger } from './request-ledger.ts';
 import { type ConsumerUsageParts, consumerUsageRoute, ownUsageRoute } from './usage-routes.ts';
 
-/** Which consumer sent how many requests, and used how many of the CRM's metered calls. */
 export const usage = defineFeature({
   name: 'usage',
   start,

@@ -14,7 +14,6 @@ const keptPeriods = 2;
 export interface GrowingCountsOptions<Row> {
   /** Stores rows. One may come again, or an older state of it after a newer one. */
   write: (rows: Row[]) => Promise<void>;
-  /** What is counted, for the log: `CRM calls`. */
   of: string;
   log: Log;
 }

@@ -15,7 +15,6 @@ export const answerClasses = ['2xx', '4xx', '5xx'] as const;
 type AnswerClass = (typeof answerClasses)[number];
 type AnswerCounts = Record<AnswerClass, number>;
 
-/** What one process has counted on a day, so far. */
 interface CountedRequests extends AnswerCounts {
   /** Days since 1970. */
   day: number;
@@ -25,7 +24,6 @@ interface CountedRequests extends AnswerCounts {
 const columns = ['answers_2xx', 'answers_4xx', 'answers_5xx'];
 const each = (form: (column: string) => string) => sql.raw(columns.map(form).join(', '));
 
-/** Counts the requests of each consumer by day (UTC) and class of the answer. */
 export class RequestLedger {
   readonly #database: Database;
   readonly #process = randomUUID();

@@ -74,7 +74,6 @@ const days =
   'for each day of the last 90, of all replicas. Those of other replicas appear within a second. Days without requests are ' +
   'left out.';
 
-/** Shows a consumer its own requests and the CRM calls that were made for them. */
 export function ownUsageRoute(parts: ConsumerUsageParts): Route {
   return defineRoute({
     ...one,
@@ -89,7 +88,6 @@ export function ownUsageRoute(parts: ConsumerUsageParts): Route {
   });
 }
 
-/** Shows those who look after a consumer what it uses. */
 export function consumerUsageRoute(parts: ConsumerUsageParts): Route {
   return defineRoute({
     ...one,

@@ -31,7 +31,6 @@ import { readMoment } from '../../../platform/base/moment.ts';
 import { isVisible } from '../../../platform/base/visible-text.ts';
 import { CommandFailed, exitBadInput } from '../../../platform/command-line/command.ts';
 
-/** The options of `consumer create` and `consumer update` as they were typed. */
 export interface ConsumerOptions {
   name?: string;
   allow?: string[];
@@ -47,12 +46,11 @@ export interface ConsumerOptions {
   allowance?: string;
   people?: string[];
   publicKey?: string[];
-  /** Of `create` only. */
+  /** `create` only. */
   test?: true;
   json?: true;
 }
 
-/** What was asked for: permissions to give and to take, and the other fields. */
 interface RequestedChange {
   allow: RequestedPermission[];
   deny: RequestedPermission[];
@@ -62,7 +60,6 @@ interface RequestedChange {
 const none = 'none';
 const append = (text: string, before: string[] = []) => [...before, text];
 
-/** Adds the options to a command. */
 export function addConsumerOptions(command: Command): Command {
   const words = `resources: ${permissionResources.join(', ')}; actions: ${permissionActions.join(', ')}`;
   return command
@@ -114,7 +111,7 @@ quotes:read[name,status] or quotes:read,write+approval; repeat it for several; $
     .option('--json', 'print JSON');
 }
 
-/** What the options say. Throws `CommandFailed`, `Problem` invalid_request. */
+/** Throws `CommandFailed`, `Problem` invalid_request. */
 export function readChange(options: ConsumerOptions): RequestedChange {
   const { name, validUntil } = options;
   if (options.disable && options.enable) throw badInput('Use either --disable or --enable, not both.');
@@ -165,7 +162,6 @@ function readNumbers({
   };
 }
 
-/** A new consumer, which needs a name and permissions. */
 export function readNewConsumer(options: ConsumerOptions): NewConsumer {
   if (options.name === undefined) throw badInput('--name is missing.');
   if (options.allow === undefined) throw badInput(`--allow is missing: ${allowHint}`);
@@ -176,7 +172,6 @@ export function readNewConsumer(options: ConsumerOptions): NewConsumer {
   return { ...change.fields, ...(options.test && { mode: 'test' }), name: options.name, permissions };
 }
 
-/** The change to make to the consumer as it is. */
 export function changeOf({ permissions }: Consumer, change: RequestedChange): ConsumerChange {
   const isSame = change.allow.length === 0 && change.deny.length === 0;
   return { ...change.fields, ...(!isSame && { permissions: permissionsAfter(permissions, change) }) };

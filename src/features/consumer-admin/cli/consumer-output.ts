@@ -7,7 +7,6 @@ import { table } from '../../../platform/command-line/command.ts';
 
 const secretOnce = ['', 'Keep the secret now: it cannot be shown again.'];
 
-/** A new consumer as a person reads it. */
 export function showCreated(created: {
   id: string;
   name: string;
@@ -27,7 +26,6 @@ export function showCreated(created: {
   ].join('\n');
 }
 
-/** A new pair as a person reads it. */
 export function showRotation({ id, apiKey, apiSecret, previous }: Rotation): string {
   return [
     `id           ${id}`,

@@ -186,7 +186,6 @@ async function printOne(json: true | undefined, consumer: Consumer, opened: Open
   print(json, view as ConsumerView, showConsumer);
 }
 
-/** Without `lastUsedAt` where it is not known. */
 async function viewsOf(
   consumers: readonly Consumer[],
   { lastUses }: OpenedConsumers,
@@ -196,7 +195,6 @@ async function viewsOf(
 }
 
 interface ConsumerWork<T> {
-  /** Runs before anything is opened. */
   checkInput: () => T;
   work: (consumers: OpenedConsumers, input: T) => Promise<void>;
 }
@@ -214,7 +212,6 @@ function run<T>(command: Command, open: OpenConsumers, { checkInput, work }: Con
   });
 }
 
-/** Consumers straight from the secrets manager: these commands work beside a running service, and without one. */
 export async function openConsumers(
   settings: Settings,
   opened: AsyncDisposableStack,

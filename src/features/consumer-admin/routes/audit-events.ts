@@ -34,7 +34,6 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
-/** What a field of a consumer can hold. */
 const fieldValue = (description: string, example: unknown) =>
   Type.Unsafe<unknown>({
     type: ['null', 'boolean', 'integer', 'string', 'array', 'object'],
@@ -90,7 +89,7 @@ const event = Type.Object(
 
 const shown = shownAs(event);
 
-/** Of a change the mode of the consumer that was changed, of a decision that of who decided. */
+/** A change has the mode of the consumer that was changed, a decision that of who decided. */
 function show(found: AuditEvent): unknown {
   const { action: done, actor, target } = found;
   const { verified = false } = actor;
@@ -106,7 +105,6 @@ interface EventsContext {
   directory: Pick<ConsumerDirectory, 'newestFirst'>;
 }
 
-/** Lists the changes of consumers. */
 export function listAuditEventsRoute({ audit, directory }: EventsContext, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',

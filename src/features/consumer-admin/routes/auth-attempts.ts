@@ -132,7 +132,6 @@ interface AttemptsContext {
   directory: Pick<ConsumerDirectory, 'newestFirst' | 'consumer'>;
 }
 
-/** Lists the attempts to authenticate, and how each ended. */
 export function listAuthAttemptsRoute(context: AttemptsContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
@@ -147,7 +146,6 @@ export function listAuthAttemptsRoute(context: AttemptsContext, cursors: CursorC
   });
 }
 
-/** The same, of the consumer that asks. */
 export function listOwnAttemptsRoute(context: AttemptsContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,

@@ -23,7 +23,6 @@ export const readAnswers = {
 
 type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
 
-/** What binds a change that this request makes. */
 export function authorityOf({ consumer, address, headers: sent, call }: Request): Authority {
   // Every route here needs credentials.
   const { id, name, scopes, person } = consumer as Caller;
@@ -40,7 +39,7 @@ export function authorityOf({ consumer, address, headers: sent, call }: Request)
   };
 }
 
-/** The same, for what honours If-Match. */
+/** Authority for what honours If-Match. */
 export function conditionalAuthorityOf(request: Request): Authority {
   const ifMatch = request.headers['if-match'];
   if (ifMatch === undefined) return authorityOf(request);
@@ -53,7 +52,6 @@ function tagOf(consumer: Consumer): string {
   return entityTag(JSON.stringify(viewOfConsumer(consumer, wallMs(), noUses)));
 }
 
-/** The consumer with its last uses, and what else is known of it. */
 export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>, more: object = {}) {
   const uses = await audit.lastUses([consumer]);
   const body = JSON.stringify({ ...viewOfConsumer(consumer, wallMs(), uses), ...more });

@@ -39,10 +39,8 @@ import {
   rotationBody,
 } from './schemas.ts';
 
-/** What the operations on consumers work with. */
 export interface ConsumersContext {
   administration: ConsumerAdministration;
-  /** The loaded consumers, newest first. */
   directory: { newestFirst(): readonly Consumer[] };
   audit: Pick<Audit, 'lastUses'>;
   allowances: Pick<Allowances, 'used'>;
@@ -56,7 +54,6 @@ const one = { ...all, path: `${all.path}/:id`, problems } as const;
 /** Every field of a request is optional in a change. */
 const changes = Type.Partial(Type.Object(requested)).properties;
 
-/** The operations on consumers, in the order of the documentation. */
 export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec): Route[] {
   return [
     listRoute(context, cursors),
@@ -144,7 +141,6 @@ function isWanted(consumer: Consumer, { q, status, mode: wanted }: Filters, now:
   );
 }
 
-/** Makes a consumer with its first pair. No other answer shows that secret. */
 function createRoute({ administration }: ConsumersContext): Route {
   return defineRoute({
     ...all,
@@ -198,7 +194,6 @@ function readRoute({ administration, audit, allowances }: ConsumersContext): Rou
   });
 }
 
-/** Changes a consumer; each field that is sent replaces the whole value. */
 function changeRoute({ administration, audit }: ConsumersContext): Route {
   return defineRoute({
     ...one,
@@ -244,7 +239,6 @@ function removeRoute({ administration }: ConsumersContext): Route {
   });
 }
 
-/** Gives a consumer a new pair, while the old one stays valid for the grace window. */
 function rotateRoute({ administration }: ConsumersContext): Route {
   return defineRoute({
     ...one,

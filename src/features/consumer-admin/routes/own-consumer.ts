@@ -25,12 +25,10 @@ const one = {
   permission: { anyCredentials: true },
 } as const;
 
-/** What a consumer sees and changes of itself, with any credentials. */
 export function ownConsumerRoutes(context: Context, cursors: CursorCodec): Route[] {
   return [readRoute(context), rotateRoute(context), listOwnAttemptsRoute(context, cursors)];
 }
 
-/** Shows a consumer what it may do. */
 function readRoute({ audit, allowances }: Context): Route {
   return defineRoute({
     ...one,
@@ -58,7 +56,6 @@ function readRoute({ audit, allowances }: Context): Route {
   });
 }
 
-/** Gives the caller a new pair, while the one that it calls with stays valid for the grace window. */
 function rotateRoute({ administration }: Context): Route {
   return defineRoute({
     ...one,

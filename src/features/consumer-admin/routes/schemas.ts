@@ -31,7 +31,6 @@ export const orNull = <T extends TSchema>(schema: T, description?: string) =>
   Type.Union([schema, Type.Null()], description === undefined ? {} : { description });
 export const moment = (example: string) =>
   Type.String({ format: 'date-time', maxLength: 40, examples: [example] });
-/** A parameter of a list. */
 export const since = (description: string) =>
   Type.Optional(Type.String({ ...moment('2027-03-01T08:00:00.000Z'), description }));
 
@@ -155,7 +154,6 @@ const people = Type.Array(
   },
 );
 
-/** What a request may say of a consumer. */
 export const requested = {
   name: Type.String({
     minLength: 1,
@@ -208,7 +206,6 @@ export const requested = {
   people,
 };
 
-/** What the consumer's requests work on; only a new consumer is given one. */
 export const mode = Type.Enum(modes, {
   description:
     '`test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is.',
@@ -220,7 +217,6 @@ const lastUsedAt = orNull(
   'When its credentials were used last, on any replica, to the minute; null: never.',
 );
 
-/** A consumer as answers show it. */
 const consumerProperties = {
   id,
   name: Type.String({ maxLength: 400, description: 'Name of the consumer.', examples: ['Partner A'] }),
@@ -282,7 +278,6 @@ export const consumerSchema = Type.Object(consumerProperties, {
   description: 'A consumer of the API. Nothing here is secret.',
 });
 
-/** An allowance with what is used of it. */
 export const usedAllowance = Type.Object(
   {
     ...allowanceFields,
@@ -323,15 +318,12 @@ const graceWindow = Type.Optional(
   }),
 );
 
-/** The body of a rotation. */
 export const rotationBody = Type.Object({ graceWindowHours: graceWindow }, { additionalProperties: false });
-/** The body of the caller's own rotation. */
 export const ownRotationBody = Type.Object(
   { grace_window_hours: graceWindow },
   { additionalProperties: false },
 );
 
-/** The answer of a rotation. */
 export const rotation = Type.Object(
   {
     id,

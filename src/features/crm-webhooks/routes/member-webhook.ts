@@ -6,7 +6,6 @@ import { isUuid } from '../../../platform/base/uuid.ts';
 import { isMemberEvent, memberEventTypes } from '../webhook.ts';
 import type { Webhooks } from '../webhooks.ts';
 
-/** What the route needs of webhooks. */
 export type MemberWebhook = Pick<Webhooks, 'checkSignature' | 'receive'>;
 
 const maxBodyBytes = 65_536;
@@ -55,7 +54,6 @@ const receipt = Type.Object(
   { additionalProperties: false, title: 'WebhookReceipt' },
 );
 
-/** The CRM reports here that a member has changed. */
 export function memberWebhookRoute(webhooks: MemberWebhook): Route {
   return defineRoute({
     method: 'POST',

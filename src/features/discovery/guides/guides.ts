@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { escapeHtml, renderMarkdown } from './markdown.ts';
 
-/** A page for partners, in Markdown as it stands in `docs`. */
 export interface Guide {
   /** The end of its path; empty for the first. */
   name: string;
@@ -13,7 +12,6 @@ export interface Guide {
 export const guidesPath = '/v1/guides';
 
 const folder = new URL('../../../../docs/partners/', import.meta.url);
-/** The address that stands for the gateway's in the pages. */
 const placeholder = 'https://handoff.example.com';
 
 /** The pages in the order in which the first of them names them. Throws what reading a file throws. */
@@ -31,7 +29,6 @@ export async function readGuides(): Promise<readonly Guide[]> {
   }));
 }
 
-/** The page for programs, with the gateway's own address in its examples. */
 export function guideText({ text }: Guide, publicUrl: string): string {
   return text.replaceAll(placeholder, publicUrl);
 }
@@ -47,7 +44,6 @@ const styleHash = createHash('sha256').update(style).digest('base64');
 /** What the page may load: nothing. */
 export const guidePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-/** The page for browsers. `all`: the guides that it leads to. */
 export function guideHtml(guide: Guide, all: readonly Guide[], publicUrl: string): string {
   const links = all.map(
     (one) =>
@@ -79,7 +75,6 @@ function pathOf(name: string): string {
   return name === '' ? guidesPath : `${guidesPath}/${name}`;
 }
 
-/** A link between the files as one between the served pages. */
 function linkTo(target: string): string {
   const [, name, anchor = ''] = /^(?:\.\.\/|partners\/)*([\w-]+)\.md(#.*)?$/.exec(target) ?? [];
   if (name === undefined) return target;

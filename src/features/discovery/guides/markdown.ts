@@ -1,4 +1,3 @@
-/** Where a link of a page leads in another place. */
 export type LinkTo = (target: string) => string;
 
 interface Reader {
@@ -24,7 +23,6 @@ export function renderMarkdown(text: string, linkTo: LinkTo): string {
 
 const item = /^(?:- |\d+\. )/;
 
-/** How a block begins, and what renders it. */
 const blocks: readonly (readonly [RegExp, (reader: Reader) => string])[] = [
   [/^\s*$/, skip],
   [/^```/, renderCode],
@@ -39,7 +37,6 @@ function skip(reader: Reader): string {
   return '';
 }
 
-/** The lines from here on for as long as they are `wanted`. */
 function take(reader: Reader, wanted: (line: string, index: number) => boolean): string[] {
   const rest = reader.lines.slice(reader.at);
   const end = rest.findIndex((line, index) => !wanted(line, index));
@@ -61,7 +58,6 @@ function renderHeading(reader: Reader): string {
   return `<h${level} id="${anchorOf(title)}">${inline(title, reader.linkTo)}</h${level}>`;
 }
 
-/** As GitHub makes it of a heading. */
 function anchorOf(title: string): string {
   return title
     .toLowerCase()
@@ -127,7 +123,6 @@ function span([, code, label, target, bold, italic]: RegExpExecArray, linkTo: Li
     : `<strong>${inline(bold, linkTo)}</strong>`;
 }
 
-/** The path of a page of the service leads there. */
 function codeSpan(code: string): string {
   const html = `<code>${escapeHtml(code)}</code>`;
   return /^\/v1\/(docs|problems\/[a-z_]+)$/.test(code) ? `<a href="${code}">${html}</a>` : html;

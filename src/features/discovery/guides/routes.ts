@@ -23,7 +23,6 @@ interface Served {
   markdown: StaticBody;
 }
 
-/** The pages for partners: how to call this gateway. */
 export function guideRoutes(publicUrl: () => string): Route[] {
   const pages = remembered(() => serveGuides(publicUrl()), publicUrl);
   const answer = async (name: string, headers: Parameters<typeof answerWith>[1]) => {

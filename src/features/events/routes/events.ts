@@ -101,7 +101,6 @@ const page = pageSchema(
   'A page of events. Oldest first, the last one has a `next_cursor`, too.',
 );
 
-/** The feed: what has happened, by anybody, in an order in which a cursor misses nothing. */
 export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
@@ -159,7 +158,6 @@ function pageOf(
   { events, searchedTo, isCut }: FeedPage,
   visibility: EventVisibility,
   limit: number,
-  /** Nothing comes behind its last page. */
   hasEnd: boolean,
   cursorAt: (at: number) => string,
 ): RouteAnswer {

@@ -38,7 +38,6 @@ const all = { path: '/v1/handoffs', tag: 'Hand-off', idempotencyKey: 'ignored' }
 export const one = { ...all, path: `${all.path}/:externalId` } as const;
 export const params = Type.Object({ externalId }, { additionalProperties: false });
 
-/** One of them is needed to begin with; which one follows from the hand-off's type. */
 function either(...actions: PermissionAction[]): Extract<Permission, { anyOf: unknown }> {
   return {
     anyOf: actions.flatMap((action) => [
@@ -48,7 +47,6 @@ function either(...actions: PermissionAction[]): Extract<Permission, { anyOf: un
   };
 }
 
-/** The permission for an operation on one hand-off: a refusal names the one on its type. */
 export function byType(
   handoffs: Handoffs,
   action: PermissionAction,
@@ -65,7 +63,6 @@ export function byType(
   };
 }
 
-/** The operations on hand-offs that were answered 202, in the order of the documentation. */
 export function acceptedHandoffRoutes(parts: AcceptedParts, cursors: CursorCodec): Route[] {
   const { handoffs } = parts;
   return [listRoute(parts, cursors), readRoute(parts), retryRoute(handoffs), cancelRoute(handoffs)];
@@ -82,7 +79,6 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
-/** Lists accepted hand-offs of the types that the caller may read. */
 function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,
@@ -138,7 +134,6 @@ function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCod
   });
 }
 
-/** Reads one accepted hand-off. */
 function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
   return defineRoute({
     ...one,
@@ -178,7 +173,6 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
   });
 }
 
-/** With all that is to be written while somebody has to decide on it. */
 async function readAnswer(
   handoffs: Handoffs,
   handoff: StoredHandoff,
@@ -207,7 +201,6 @@ function shownAnswer({ body = '', ...answer }: RouteAnswer): RouteAnswer {
   return { ...answer, body: escapeDirections(body.toString()) };
 }
 
-/** Has a failed hand-off delivered again. */
 function retryRoute(handoffs: Handoffs): Route {
   return defineRoute({
     ...one,
@@ -236,7 +229,6 @@ function retryRoute(handoffs: Handoffs): Route {
   });
 }
 
-/** Cancels a hand-off that is not created. */
 function cancelRoute(handoffs: Handoffs): Route {
   return defineRoute({
     ...one,
@@ -262,7 +254,6 @@ function cancelRoute(handoffs: Handoffs): Route {
   });
 }
 
-/** The answer to a hand-off that is stored. */
 export function acceptedAnswer(
   type: HandoffType,
   external_id: string,
@@ -273,7 +264,6 @@ export function acceptedAnswer(
   return json(202, body, { location: `/v1/handoffs/${external_id}`, ...headers });
 }
 
-/** What its maker needs to take a hand-off back that waits for approval, and what everything else needs. */
 function mayTakeBack({ status, consumerId }: StoredHandoff, { id }: Consumer): PermissionAction {
   return status === 'awaiting_approval' && consumerId === id ? 'write' : 'delete';
 }
@@ -335,7 +325,6 @@ function requireTripId(consumer: Consumer, readable: Readable): void {
     requireFields(consumer, { resource: targets[type].collection, action: 'read' }, () => ['trip_id']);
 }
 
-/** The hand-off as the consumer may see it. */
 export function viewOfHandoffFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
   const visible = visibleFields(consumer as Consumer, targets[handoff.type].collection);
   return withoutHiddenFields(viewOfHandoff(handoff), visible);

@@ -29,7 +29,6 @@ const matches = {
 };
 const problems = ['not_found', 'conflict', 'store_unavailable'] as const;
 
-/** The operations that decide on hand-offs that wait for approval. */
 export function approvalRoutes(handoffs: Handoffs): Route[] {
   return [approveRoute(handoffs), rejectRoute(handoffs)];
 }
@@ -137,7 +136,6 @@ async function decide(
   return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, contentStamp, audit });
 }
 
-/** What a repeat gets that is not decided again, as a call of a tool: what the caller may do and see now. */
 function byNow(handoffs: Handoffs) {
   return {
     checkRepeat: async ({ params: { externalId: id }, ...request }: Decided) =>

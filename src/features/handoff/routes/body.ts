@@ -12,7 +12,6 @@ import type { HandoffCrm, HandoffRequest, HandoffType } from '../handoff.ts';
 
 const { fields } = quote;
 
-/** What a request says of one search result. */
 export const offerFields = {
   type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes in Salesforce.' }),
   result: Type.Object(
@@ -49,7 +48,6 @@ export const offerFields = {
   ),
 };
 
-/** What the hand-off of a trip says of all its items. */
 export const tripFields = { trip_id: fields.trip_id.schema, member_id: fields.member_id.schema };
 
 /** The body with the values that restricted picklists of the org take now, for documents; none are known without an org. */
@@ -82,7 +80,6 @@ const trip = Type.Object(tripFields);
 
 export type OfferBody = Static<typeof trip> & Static<typeof offer>;
 
-/** Where an offer stands in the text of a body. */
 export interface OfferPlace {
   bodyText: string;
   path: readonly string[];
@@ -113,7 +110,6 @@ export interface SoundOffer {
   onRepeat: HandoffRequest['onRepeat'];
 }
 
-/** Reads what can be read of a body, or an item of one, that may be anything. */
 export function readSound(body: unknown, { bodyText, path }: OfferPlace): SoundOffer {
   const given = isObject(body) ? body : {};
   const result = isObject(given['result']) ? given['result'] : {};
@@ -136,7 +132,6 @@ export function readSound(body: unknown, { bodyText, path }: OfferPlace): SoundO
   };
 }
 
-/** What `readOffer` would refuse of an offer, and as far as it can be read. */
 export function offerProblems(
   resource: Resource,
   body: unknown,

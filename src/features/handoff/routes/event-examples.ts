@@ -2,7 +2,6 @@ import { problems } from '../../../platform/base/problems.ts';
 
 const { title, status } = problems.member_not_found;
 
-/** What the examples of events about a hand-off say, by type. */
 export const handoffEventExamples = {
   'handoff.awaiting_approval': {
     status: 'awaiting_approval',

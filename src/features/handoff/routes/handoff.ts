@@ -114,7 +114,6 @@ const problems = [
   ...crmProblems,
 ] as const;
 
-/** The hand-off: an advisor's console sends the chosen search result, and it becomes a quote or a booking. */
 export function handoffRoute(parts: HandoffParts): Route {
   const { records, resources, handoffs, repeatWindowSeconds } = parts;
   return defineRoute({
@@ -192,7 +191,7 @@ export function withoutHidden(error: unknown, resource: Resource, call: Call): u
   );
 }
 
-/** The same for a refusal that was stored, maybe while the caller saw more. */
+/** Hides in a stored refusal, too, what the caller does not see any more. */
 function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Call): StoredAnswer {
   if (answer.status < 400 || call.visibleFields?.(resource.collection) === undefined) return answer;
   const document = JSON.parse(answer.body) as { code: ProblemCode; detail: string; errors?: Fault[] };
@@ -203,7 +202,6 @@ function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Cal
   return { ...answer, body: JSON.stringify(shown) };
 }
 
-/** Whether a place in the body of a hand-off is one that the mapping takes a field from that the caller does not see. */
 function isHidden(resource: Resource, visible: VisibleFields, pointer: string): boolean {
   return Object.entries(resource.fields).some(
     ([name, { added }]) =>
@@ -211,7 +209,6 @@ function isHidden(resource: Resource, visible: VisibleFields, pointer: string): 
   );
 }
 
-/** Whether another consumer has to approve it. */
 export function mustBeApproved(consumer: Consumer | undefined, type: HandoffType): boolean {
   return consumer !== undefined && needsApproval(consumer, targets[type].collection);
 }
@@ -240,7 +237,6 @@ function confirmationOf(confirmed: HandoffConfirmation): RouteAnswer {
   });
 }
 
-/** The answer to a hand-off that was interrupted, if it is stored or its record exists. */
 async function reconcile(
   { records, resources, handoffs }: HandoffParts,
   externalId: string,

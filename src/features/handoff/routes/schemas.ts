@@ -127,10 +127,8 @@ export const handoffSchema = Type.Object(
 );
 
 const { id: _id, request: _request, member: _member, ...eventFields } = handoffSchema.properties;
-/** What `handoffEventData` makes. */
 export const handoffEventSchema = Type.Object(eventFields);
 
-/** The 202 that says that a hand-off is stored. */
 export const acceptance = Type.Object(
   {
     type: handoffType,
@@ -143,7 +141,6 @@ export const acceptance = Type.Object(
   { additionalProperties: false, title: 'HandoffAcceptance' },
 );
 
-/** A hand-off as GET shows it to who sees all fields of the record. */
 export function viewOfHandoff(handoff: StoredHandoff) {
   const { externalId: external_id, type, status, nativeId, attempts, acceptedAt, completedAt } = handoff;
   return {
@@ -191,7 +188,6 @@ function approvalView({ approval: found }: StoredHandoff) {
   return { status, decided_by, decided_at: decidedAt?.toISOString() ?? null, reason };
 }
 
-/** What of the record the request shows. */
 const requestFields = [...handedOffFields, 'created_by'];
 
 /** Its record can still be made; what it is made of is erased once it is, or will not be. */

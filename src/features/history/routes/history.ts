@@ -127,7 +127,6 @@ export interface HistoryParts {
   subjects?: readonly HistorySubject['type'][];
 }
 
-/** The history of each kind of record. */
 export function historyRoutes(
   { historyBy, subjects }: HistoryParts,
   possible: () => readonly Route[],

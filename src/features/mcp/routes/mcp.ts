@@ -44,7 +44,6 @@ type Request = Pick<Input<object, 'ignored', undefined>, 'headers' | 'bodyText' 
   requireWithinLimit: () => void;
 };
 
-/** The tools, by the Model Context Protocol. */
 export function mcpRoute(parts: McpParts, all: () => readonly Route[]): Route {
   const server = createServer(parts, all);
   return defineRoute({

@@ -6,7 +6,6 @@ import { assertionSeconds, assertionType } from '../client-authentication.ts';
 import { answerOAuthError, OAuthError } from '../oauth-error.ts';
 import { tokenSeconds } from '../signing-keys.ts';
 
-/** What asking for tokens works with. */
 export interface TokenServices {
   tokens: Pick<AccessTokens, 'issue'>;
   authenticateClient: FormCheck['authenticate'];
@@ -126,7 +125,6 @@ function checkRequest({ grant_type, resource }: Static<typeof form>, publicUrl: 
     throw new OAuthError('invalid_target', `resource must be ${publicUrl}, or a part of it.`);
 }
 
-/** Of what was asked for, all that the consumer may do. */
 function grantedScope(consumer: Caller, asked: string | undefined): string {
   const own = scopesOf(consumer);
   const wanted = asked?.split(' ');

@@ -21,7 +21,6 @@ const one = {
   idempotencyKey: 'ignored',
 } as const;
 
-/** The operations on deliveries, in the order of the documentation. */
 export function deliveryRoutes(endpoints: EndpointAdministration, cursors: CursorCodec): Route[] {
   return [listRoute(endpoints, cursors), resendRoute(endpoints), recoverRoute(endpoints)];
 }

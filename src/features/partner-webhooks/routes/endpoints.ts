@@ -28,7 +28,6 @@ const one = { ...all, path: `${all.path}/:id` } as const;
 const headers = { ETag: 'Strong entity tag of the endpoint, for If-Match and If-None-Match.' };
 const usualGraceHours = 24;
 
-/** The operations on webhook endpoints, in the order of the documentation. */
 export function webhookEndpointRoutes(endpoints: EndpointAdministration, cursors: CursorCodec): Route[] {
   return [
     createRoute(endpoints),
@@ -213,12 +212,10 @@ function testRoute(endpoints: EndpointAdministration): Route {
   });
 }
 
-/** The precondition of If-Match. */
 function mustMatch(ifMatch: string | undefined): (endpoint: Endpoint) => void {
   return (endpoint) => requireMatch(ifMatch, endpointAnswer(endpoint).headers.etag);
 }
 
-/** An endpoint as an answer, with the entity tag of what it shows. */
 function endpointAnswer(endpoint: Endpoint) {
   const body = JSON.stringify(viewOfEndpoint(endpoint));
   return { status: 200, body, headers: { etag: entityTag(body) } };

@@ -47,7 +47,6 @@ const description = Type.Union([Type.String({ maxLength: 255, format: 'visible' 
   examples: ['Production'],
 });
 
-/** What a request may say of an endpoint. */
 export const requested = {
   url,
   event_types: Type.Optional(eventTypes),

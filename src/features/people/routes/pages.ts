@@ -3,7 +3,6 @@ import type { RouteAnswer } from '../../../api/route.ts';
 interface Page {
   status: number;
   title: string;
-  /** Sentences for the person. */
   text: string;
 }
 
@@ -23,7 +22,6 @@ const headers = {
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 };
 
-/** A page that says why somebody is not signed in. */
 export function refusalPage({ status, title, text }: Page): RouteAnswer {
   const body = `<!doctype html>
 <html lang="en">
@@ -49,7 +47,6 @@ export function refusalPage({ status, title, text }: Page): RouteAnswer {
   };
 }
 
-/** Leads the browser to an address that is ours, or the issuer's. */
 export function leadTo(location: string, ...cookies: string[]): RouteAnswer {
   return {
     status: 303,

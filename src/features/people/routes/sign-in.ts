@@ -104,7 +104,6 @@ function callbackRoute(services: SignInServices): Route {
   });
 }
 
-/** Begins a session, or says why there is none. */
 async function enter(
   { claims, text }: IdToken,
   { sessions, consumers, log }: SignInServices,

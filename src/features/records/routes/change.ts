@@ -12,7 +12,6 @@ import * as shared from './context.ts';
 
 const exampleChange = { name: 'Hotel Miramar, Málaga: suite with sea view, 4 nights' };
 
-/** Changes a record: each field that is sent replaces the whole value. */
 export function changeRoute(context: shared.RecordsContext): Route {
   const { resource, records, requireFree } = context;
   return defineRoute({

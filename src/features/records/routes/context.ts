@@ -21,7 +21,6 @@ import {
   shownNames,
 } from '../../../records/shown-fields.ts';
 
-/** What reading one record works with; members may come from a cache. */
 export interface ReadingContext {
   resource: Resource & { collection: Exclude<PermissionResource, 'webhooks' | 'consumers'> };
   records: Pick<Records, 'find'>;
@@ -30,10 +29,8 @@ export interface ReadingContext {
   withMember?: Resource | undefined;
 }
 
-/** What every operation on records works with. */
 export interface RecordsContext extends ReadingContext {
   records: Records;
-  /** Writes all of a record, null for what the org does not show. */
   representState: Represent;
   requireFree: RequireFreeBooking;
 }
@@ -56,7 +53,6 @@ export function recordsContext(
   };
 }
 
-/** The query of reads that can show the member. */
 export function includeOf({ withMember: included }: ReadingContext) {
   return included === undefined ? {} : includeParameter;
 }
@@ -85,7 +81,6 @@ export function readAs(
   return { resource: included, represent };
 }
 
-/** The group of operations in the documentation, by collection. */
 export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
 
 export const ifMatchDescription =
@@ -121,7 +116,7 @@ export async function leaseVisible(
   await claim.leaseRecord(recordName(resource, id));
 }
 
-/** Names the record of an unconditional change, where the caller sees only some records and has just looked it up. */
+/** Only where the caller sees only some records and has just looked it up. */
 export async function nameUnconditional(
   { resource }: ReadingContext,
   id: string,
@@ -131,7 +126,6 @@ export async function nameUnconditional(
   if (call.visible(resource.collection) !== 'all') await claim.nameRecord(recordName(resource, id));
 }
 
-/** Writes records as the caller sees them. */
 function representTo({ resource, representFor }: ReadingContext, call: Call): Represent {
   return representFor(call.visibleFields?.(resource.collection));
 }
@@ -170,7 +164,6 @@ function showStored({ resource }: ReadingContext, answer: StoredAnswer, call: Ca
   return { ...answer, body, headers: { ...answer.headers, etag: entityTag(body) } };
 }
 
-/** The fields that a body names, whether they can be written or not. */
 function fieldsIn({ resource }: ReadingContext, body: unknown): string[] {
   if (typeof body !== 'object' || body === null) return [];
   return shownNames(resource).filter((name) => Object.hasOwn(body, name));
@@ -187,12 +180,10 @@ export function byFields(
   };
 }
 
-/** Those that a creation writes whatever its body names. */
 export function requiredFields({ resource: { fields } }: ReadingContext): string[] {
   return Object.entries(fields).flatMap(([name, field]) => (field.required ? [shownName(name, field)] : []));
 }
 
-/** The name under which writes to one record exclude each other. */
 export function recordName({ name }: Resource, id: string): string {
   return `${name} ${id}`;
 }
@@ -211,7 +202,6 @@ export function admitShown({ records, resource }: RecordsContext, call: Call) {
   );
 }
 
-/** The External ID that a path names. */
 export function idOf(params: unknown): string {
   return (params as { id: string }).id.toLowerCase();
 }
@@ -220,12 +210,10 @@ export function recordNotFound({ name }: Resource): Problem {
   return new Problem('not_found', `There is no ${name} with this id.`);
 }
 
-/** What requests on the resource are about; members have no history. */
 export function subjects({ name }: Resource): HistorySubject['type'][] {
   return name === 'quote' || name === 'booking' ? [name] : [];
 }
 
-/** Title of an operation: "Read a quote". */
 export function titled(verb: string, { name }: Resource): string {
   return `${verb} a ${name}`;
 }

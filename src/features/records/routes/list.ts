@@ -84,7 +84,6 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
   });
 }
 
-/** For programs that choose by it. */
 const listed = {
   members:
     "Find members, the guests for whom offers are made, by e-mail address or a part of their name or telephone number. Newest first. A member's id is the " +
@@ -166,7 +165,6 @@ function normalise({ fields, fit }: Resource, given: Record<string, string>): Fi
   return filters;
 }
 
-/** The fields that the filters of a query are about. */
 function filteredFields(resource: Resource, query: unknown): string[] {
   const { fields } = resource;
   return Object.keys(query as object).flatMap((name) => {

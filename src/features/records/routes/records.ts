@@ -20,7 +20,6 @@ import { changeRoute } from './change.ts';
 import * as shared from './context.ts';
 import { listRoute } from './list.ts';
 
-/** The operations on a resource that consumers write, in the order of the documentation. */
 export function recordRoutes(context: shared.RecordsContext, cursors: CursorCodec): Route[] {
   return [
     listRoute(context, cursors),
@@ -110,7 +109,6 @@ function creationAnswer(
   return { ...answer, headers: { ...answer.headers, location } };
 }
 
-/** Reads one record by its External ID; `idName` is what the path calls it. */
 export function readRoute(context: shared.ReadingContext, idName: string): Route {
   const { resource, records } = context;
   return defineRoute({
@@ -157,7 +155,6 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
   });
 }
 
-/** The example of its update says what has changed. */
 function updateExample({ name, fields }: Resource) {
   if (!('status' in fields)) return {};
   return { [`${name}.updated`]: { status: 'confirmed', updated_at: '2027-03-02T16:05:12.000Z' } };

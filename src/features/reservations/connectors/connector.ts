@@ -44,7 +44,6 @@ export interface CreateAttempt {
 }
 
 export interface ConnectorPart {
-  /** The system's id of the part. */
   reference: string;
   status: PartStatus;
 }
@@ -52,7 +51,6 @@ export interface ConnectorPart {
 /** `pending`: the system decides later. `failed`: it decided against. */
 export type PartStatus = 'pending' | 'confirmed' | 'cancelled' | 'failed';
 
-/** The booking that a unified resource has in the CRM, as it is to be; `status` is one of a connector's. */
 export type BookingOrder = FieldValues & { status: PartStatus };
 
 export interface BookingPart extends ConnectorPart {
@@ -73,7 +71,6 @@ export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
   ): Promise<void>;
 }
 
-/** A connector whose parts are tables. */
 export interface TableConnector extends Connector<TableOrder> {
   /** The restaurants that are known to the caller; none where nobody has said which there are. */
   merchants(call: Call): readonly Merchant[];
@@ -84,7 +81,6 @@ export interface TableConnector extends Connector<TableOrder> {
   areFree(slots: readonly TableSlot[], call: Call): Promise<boolean[]>;
 }
 
-/** A table at a time, for any guest. */
 export interface TableSlot {
   merchantId: string;
   serviceId: string;
@@ -95,7 +91,6 @@ export interface TableSlot {
   durationMinutes: number;
 }
 
-/** A table as it is asked for; plans of reservations are stored with it. */
 export interface TableOrder extends TableSlot {
   /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
   memberId: string;
@@ -106,7 +101,6 @@ export interface TableOrder extends TableSlot {
   note?: string;
 }
 
-/** The person for whom the table is booked. */
 export interface TableGuest {
   /** 40 characters at most, as the family name. */
   givenName: string;

@@ -14,7 +14,6 @@ export interface ConnectorOptions {
   secretsRefreshSeconds: number;
   log: Log;
   metrics: ReservationMetrics;
-  /** What they open is closed through this. */
   opened: AsyncDisposableStack;
 }
 
@@ -28,7 +27,6 @@ export function openConnectors(options: ConnectorOptions) {
 
 export type Connectors = ReturnType<typeof openConnectors>;
 
-/** The entry of each configured connector in the health report. */
 export function healthOf(connectors: Connectors): Record<string, Probe> {
   const configured = Object.values(connectors).filter((connector) => connector !== undefined);
   return Object.fromEntries(configured.map((each) => [each.name, () => each.checkHealth()]));

@@ -31,7 +31,6 @@ const bookingLock = 470_211_891;
 
 const kept = { keeps: 'keeps the tables of test consumers' };
 
-/** The partner for live consumers, and its double in the gateway's own database for each test consumer. */
 export function liveOrTestTables(live: TableConnector, database: Database): TableConnector {
   const test = createTestTables(live, database);
   const of = (call: Call) => adapterFor(call, { live, test });

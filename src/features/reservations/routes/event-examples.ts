@@ -1,6 +1,5 @@
 const time = '2027-03-02T16:05:12.000Z';
 
-/** What the examples of events about a reservation say, by type. */
 export const reservationEventExamples = {
   'reservation.confirmed': reservationIn('confirmed', 'confirmed', 'confirmed'),
   'reservation.cancelled': reservationIn('cancelled', 'cancelled', 'cancelled'),

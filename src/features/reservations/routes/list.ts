@@ -38,7 +38,6 @@ export function memberOf({ member_id }: ReservationView): string {
   return member_id;
 }
 
-/** Lists reservations as they were known last: neither system is asked. */
 export function listRoute({ reservations, memberSource }: ListParts, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
@@ -113,7 +112,6 @@ const availability = Type.Object(
   { additionalProperties: false, title: 'TableAvailability', description: 'Whether a table is free.' },
 );
 
-/** Asks the partner whether a table is free. Nothing is held. */
 export function availabilityRoute(reservations: Reservations): Route {
   return defineRoute({
     method: 'GET',

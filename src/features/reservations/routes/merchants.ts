@@ -22,7 +22,6 @@ const query = Type.Object(
   { additionalProperties: false },
 );
 
-/** The restaurants that are known, by name. */
 export function merchantsRoute(reservations: Reservations, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',

@@ -82,7 +82,6 @@ const requestBody = Type.Object(
   { additionalProperties: false, title: 'NewReservation' },
 );
 
-/** Codes of every operation that calls the partner. */
 const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
 
 const approvalAdvice =
@@ -100,7 +99,6 @@ export interface ReservationParts {
   timeZones?: ReadonlyMap<string, string>;
 }
 
-/** The operations on reservations, in the order of the documentation. */
 export function reservationRoutes(parts: ReservationParts, cursors: CursorCodec): Route[] {
   const { reservations } = parts;
   return [
@@ -113,7 +111,6 @@ export function reservationRoutes(parts: ReservationParts, cursors: CursorCodec)
   ];
 }
 
-/** Books a table and notes it in the CRM, or does neither. */
 function createRoute({ reservations, records, resources, timeZones }: ReservationParts): Route {
   return defineRoute({
     ...all,
@@ -168,7 +165,6 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
   });
 }
 
-/** Reads a reservation with the current state of table and booking. */
 function readRoute({ reservations, memberSource }: ReservationParts): Route {
   return defineRoute({
     ...one,
@@ -206,7 +202,6 @@ function readRoute({ reservations, memberSource }: ReservationParts): Route {
   });
 }
 
-/** Cancels the table, then its booking. */
 function cancelRoute(reservations: Reservations): Route {
   return defineRoute({
     ...one,
@@ -297,7 +292,6 @@ function readOrder(
   throw detailsTooLarge('#/details', length, columns, resource.fit);
 }
 
-/** The refusal to change a booking that a reservation needs as it is. */
 export function heldByReservation(id: string): Problem {
   const detail = `The booking belongs to the reservation ${id}. To cancel both, send DELETE /v1/reservations/${id}.`;
   return new Problem('conflict', detail);

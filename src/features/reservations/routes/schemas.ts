@@ -25,10 +25,8 @@ const reservationId = uuidSchema(
 
 export const idParams = Type.Object({ id: reservationId }, { additionalProperties: false });
 
-/** How long a table is kept where the order does not say. */
 export const defaultMinutes = 90;
 
-/** One line of text. */
 export const line = (maxLength: number, description: string, sample: string) =>
   Type.String({
     minLength: 1,
@@ -39,7 +37,6 @@ export const line = (maxLength: number, description: string, sample: string) =>
     examples: [sample],
   });
 
-/** The table, as it is ordered and as it is shown. */
 export const tableFields = {
   merchantId: line(255, 'The restaurant, as the partner calls it.', 'casa-olivo-7'),
   serviceId: line(255, 'What is booked there.', 'table'),
@@ -157,13 +154,11 @@ export const reservationSchema = Type.Object(
   },
 );
 
-/** A reservation as an answer, with the entity tag of what both systems report. */
 export function viewAnswer(status: number, view: object) {
   const body = JSON.stringify(view);
   return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
 }
 
-/** The answer of the ledger to a creation, which has the whole reservation, as the caller may see it. */
 export function showStored(answer: StoredAnswer, call: Call): StoredAnswer {
   const visible = call.visibleFields?.(booking.collection);
   if (visible === undefined || answer.status !== 201) return answer;
@@ -174,7 +169,6 @@ export function showStored(answer: StoredAnswer, call: Call): StoredAnswer {
   return { ...shown, headers: { ...answer.headers, ...shown.headers } };
 }
 
-/** The answers that a plan stores for its keyed request. */
 export const reservationAnswers: Answers = {
   made(view) {
     const { status, body, headers } = viewAnswer(201, view);

@@ -3,13 +3,11 @@ import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { orUnavailable } from '../../../platform/store/failures.ts';
 
-/** What the route works with. */
 export interface ResetParts {
   /** Throws what the database does. */
   empty(consumerId: string): Promise<void>;
 }
 
-/** Empties the world of the test consumer that calls. */
 export function resetRoute(parts: ResetParts): Route {
   return defineRoute({
     method: 'POST',

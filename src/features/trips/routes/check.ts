@@ -106,7 +106,6 @@ function checkTripRoute(parts: CheckParts): Route {
   });
 }
 
-/** Where all or none is asked for what is stored item by item. */
 function atomicFaults(
   body: { atomic?: unknown },
   { consumer, call }: { consumer: Consumer | undefined; call: Call },
@@ -117,7 +116,6 @@ function atomicFaults(
   return body.atomic === true && isStored ? (notAtomic().facts.errors ?? []) : [];
 }
 
-/** The items, whatever they are. */
 function itemsOf(body: unknown): unknown[] {
   const items = isObject(body) ? body['items'] : undefined;
   return Array.isArray(items) ? items.slice(0, mostItems) : [];
@@ -127,7 +125,6 @@ function answerOf(checked: object): RouteAnswer {
   return json(200, checked);
 }
 
-/** The member, where it is a text at all. */
 function memberIn(body: unknown): string | undefined {
   const id = isObject(body) ? body['member_id'] : undefined;
   return typeof id === 'string' ? id : undefined;

@@ -84,7 +84,6 @@ const permission: Permission = {
   byBody: permissionsOf,
 };
 
-/** A trip as one hand-off: several results, all or none, or each for itself. */
 export function handOffTripRoute(parts: HandoffParts): Route {
   return defineRoute({
     method: 'POST',
@@ -158,7 +157,6 @@ interface Request {
   call: Call;
 }
 
-/** Its delivery does not begin with the request. */
 function isStoredFirst({ needsApproval, request: { memberId } }: TripItem, call: Call): boolean {
   return needsApproval || delayOfTest(memberId, call) !== undefined;
 }
@@ -180,7 +178,6 @@ async function handOffAll(
   }
 }
 
-/** Each for itself. */
 async function handOffEach(
   parts: HandoffParts,
   items: readonly TripItem[],
@@ -223,7 +220,6 @@ function requireAnswer(outcomes: readonly Outcome[], claim: Claim | undefined): 
   if (!isAnswered || !isOver) throw togetherOf(problems, isAnswered);
 }
 
-/** What the body says, with the External IDs of the items. */
 function itemsOf(
   parts: HandoffParts,
   requests: readonly HandoffRequest[],
@@ -253,7 +249,6 @@ function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string)
   });
 }
 
-/** The items, whatever they are, that another one before them is too. */
 export function twiceIn(items: readonly unknown[]): { pointer: string; message: string }[] {
   const seen = new Set<string>();
   return items.flatMap((item, index) => {
@@ -304,7 +299,6 @@ export function isTypeOfHandoff(type: unknown): type is HandoffType {
   return type === 'quote' || type === 'booking';
 }
 
-/** The fields of a resource that the items of its type write; `body`: what they share. */
 export function usedBy(
   { resources }: HandoffParts,
   body: unknown,

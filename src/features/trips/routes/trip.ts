@@ -19,7 +19,7 @@ import { readableBy, viewOfHandoffFor } from '../../handoff/routes/accepted-hand
 import { handoffSchema } from '../../handoff/routes/schemas.ts';
 import type { CheckParts } from '../check.ts';
 
-/** Of each kind. */
+/** Entries of each kind. */
 const most = 100;
 /** In bytes of each kind: what is cut is told by `truncated`. */
 const mostBytes = 4 * 1024 * 1024;
@@ -136,7 +136,6 @@ interface Reader {
   call: Call;
 }
 
-/** Whether the caller may know which records are of a trip. */
 function seesTrips({ consumer }: Reader, collection: 'quotes' | 'bookings'): boolean {
   return (
     allows(consumer, collection, 'read') && isFieldVisible(visibleFields(consumer, collection), 'trip_id')

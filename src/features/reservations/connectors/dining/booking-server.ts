@@ -9,7 +9,6 @@ import type { ReservationMetrics } from '../../metrics.ts';
 import { failureOfStatus, PartnerFailure } from './partner-failure.ts';
 import type { Password } from './password.ts';
 
-/** The name in health, metrics and log. */
 export const partner = 'dining';
 
 /**
@@ -34,7 +33,6 @@ export const methods = {
 } as const;
 export type Method = (typeof methods)[keyof typeof methods];
 
-/** The partner's booking server, call by call. */
 export interface BookingServer {
   /** One call, without repeats. Throws `PartnerFailure`. */
   send(method: Method, body: string | undefined, call: Call): Promise<unknown>;
@@ -171,7 +169,6 @@ async function exchange(
   return method === methods.healthCheck ? undefined : parse(answer, isWrite);
 }
 
-/** The one place where the headers of a call are made. */
 function headersOf(username: string, password: string, span: Span, hasBody: boolean): Record<string, string> {
   return {
     authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`,

@@ -121,7 +121,6 @@ function refusal(cause: string): Problem {
   });
 }
 
-/** Finds out whether the table is booked, after a failure that an earlier send may have caused itself. */
 async function reconcile(
   parts: Parts,
   order: TableOrder,
@@ -149,7 +148,6 @@ async function reconcile(
   );
 }
 
-/** The outcome of an earlier send stays unknown where finding it out fails. */
 function throwOutcomeUnknown(error: unknown): never {
   throw asProblem(error, true);
 }

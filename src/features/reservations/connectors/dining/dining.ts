@@ -20,7 +20,6 @@ export interface DiningOptions extends DiningSettings {
   secretsRefreshSeconds: number;
   log: Log;
   metrics: ReservationMetrics;
-  /** What is opened here is closed through this. */
   opened: AsyncDisposableStack;
 }
 

@@ -32,7 +32,6 @@ export function createRequest(order: TableOrder, token: string): string {
   });
 }
 
-/** Body of BatchAvailabilityLookup for slots of one merchant. */
 export function availabilityRequest(slots: readonly TableSlot[]): string {
   return JSON.stringify({ merchant_id: slots[0]?.merchantId, slot_time: slots.map(slotTime) });
 }
@@ -46,7 +45,6 @@ function slotTime(slot: TableSlot): object {
   };
 }
 
-/** Body of UpdateBooking that cancels, and changes nothing else. */
 export function cancelRequest(reference: string): string {
   return JSON.stringify({ booking: { booking_id: reference, status: 'CANCELED' } });
 }
@@ -164,7 +162,6 @@ export function partStatus(word: string | undefined): PartStatus | undefined {
   return word === undefined || !Object.hasOwn(statuses, word) ? undefined : statuses[word];
 }
 
-/** A table as the partner has it. */
 export interface DiningPart extends ConnectorPart {
   /** RFC 3339 UTC; undefined where the partner gives the status alone. */
   startAt: string | undefined;

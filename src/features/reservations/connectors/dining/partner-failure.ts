@@ -39,7 +39,7 @@ export class PartnerFailure extends Error {
   }
 }
 
-/** What an HTTP status means: Google's table of status codes, and whether something may have changed. */
+/** Google's table of status codes says which status is what, and whether something may have changed. */
 interface Reading {
   kind: PartnerFailureKind;
   outcomeUnknown: boolean;

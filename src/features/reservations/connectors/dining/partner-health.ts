@@ -4,7 +4,6 @@ import { type Method, methods, partner } from './booking-server.ts';
 import { PartnerFailure } from './partner-failure.ts';
 import type { Password } from './password.ts';
 
-/** Whether the partner answers, and whether it accepts our credentials. */
 export interface PartnerHealth {
   noteOutcome(method: Method, failure: PartnerFailure | undefined): void;
   check(): Promise<ConnectionState>;
@@ -52,7 +51,6 @@ export function createPartnerHealth({ log, password, healthCheck }: PartnerHealt
   };
 }
 
-/** The server itself has answered, and has not refused our credentials. */
 function acceptedCredentials(failure: PartnerFailure | undefined): boolean {
   return failure === undefined || ['invalid', 'missing', 'busy', 'absent'].includes(failure.kind);
 }

@@ -9,14 +9,12 @@ export interface Password {
   read(): Promise<string>;
   /** Reads it again after the partner has refused this one; whether there is another one now. */
   isReplaced(refused: string): Promise<boolean>;
-  /** Grows with each new password. */
   readonly generation: number;
   stop(): void;
 }
 
 export interface PasswordOptions {
   secrets: SecretsManager;
-  /** Name of the secret. */
   name: string;
   refreshSeconds: number;
 }
