@@ -22,7 +22,6 @@ import type { Database } from './platform/store/database.ts';
 import type { Resources } from './records/mapping.ts';
 import type { Records } from './records/records.ts';
 
-/** What a feature builds on. `S` and `M`: its own settings and metrics. */
 export interface Core<S = unknown, M = object> {
   settings: Settings & S;
   log: Log;
@@ -38,44 +37,34 @@ export interface Core<S = unknown, M = object> {
   consumers: Consumers;
   allowances: Allowances;
   crm: Crm;
-  /** Quotes, bookings and members as the org has them. */
   resources: Resources;
-  /** The records of the CRM, as the features before this one leave them. */
   records: Records;
   cursors: CursorCodec;
   /** Address of the service for its clients, without a slash at the end; known once requests are answered. */
   publicUrl: () => string;
-  /** What features offer each other. */
   offers: Offers;
-  /** The simulated systems that were started, by name. */
   simulated: Readonly<Record<string, Simulated>>;
 }
 
-/** What a started feature brings. `R`: what its routes work with. */
 export interface Started<R = unknown> {
   /** Null where the settings turn them off: then their paths do not exist. */
   routes?: R | null;
   /** Takes the place of the records for all features after this one. */
   records?: Records;
-  /** Entries of the health report, by name. */
   health?: Readonly<Record<string, Probe>>;
   jobs?: readonly Job[];
-  /** The path to which people with a browser are led from `/`. */
   home?: string;
 }
 
-/** What is erased of a member's personal data. */
 export interface Erasure {
   /** What it was, in words: "webhooks". */
   label: string;
   count: number;
-  /** Its fields in the report that programs read. */
   fields: Readonly<Record<string, unknown>>;
   /** What is still needed and was not erased, a sentence each. */
   left?: readonly string[];
 }
 
-/** What there is to erase in. */
 export interface ErasureStores {
   database: Database;
   settings: Settings;
@@ -84,7 +73,6 @@ export interface ErasureStores {
 }
 
 export interface Eraser {
-  /** Its name in the report, and the field that is null where it fails. */
   part: string;
   /** Its other fields where it fails. */
   otherFields?: Readonly<Record<string, unknown>>;
@@ -92,7 +80,6 @@ export interface Eraser {
   erase(memberId: string, stores: ErasureStores): Promise<Erasure>;
 }
 
-/** What the terminal shows of a running service. */
 export interface Running<S = unknown> {
   settings: Settings & S;
   url: string;
@@ -104,7 +91,6 @@ type BannerLine = readonly [what: string, address: string, note?: string];
 export interface BannerLines {
   /** Where a person begins; these come first. */
   doors?: readonly BannerLine[];
-  /** Systems that the service uses. */
   systems?: readonly BannerLine[];
 }
 
@@ -116,11 +102,8 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
   name: string;
   settings?: SettingsPart;
   metrics?: MetricGroup<M>;
-  /** Groups of operations in the documentation, with their descriptions. */
   tags?: Readonly<Record<string, string>>;
-  /** Schemas of its entries in the health report. */
   health?: Readonly<Record<string, TSchema>>;
-  /** What takes the place of the systems that it needs where none is configured. */
   simulator?: Simulator;
   /** Throws what keeps the service from starting. */
   start?(core: Core<S, M>): Started<R> | Promise<Started<R>>;
@@ -136,13 +119,9 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
   ): Route[];
   /** What it sends to consumers, by name, for the documentation. `all`: every route of the service. */
   webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
-  /** Its lines in the terminal when the service has started. */
   banner?(running: Running<S>): BannerLines;
-  /** Adds its commands to the program. */
   commands?(program: Command, load: LoadSettings): void;
-  /** What `handoff doctor` checks of it. */
   checks?: readonly DoctorCheck[];
-  /** Erase a member's personal data, each for itself. */
   erasers?: readonly Eraser[];
 }
 
@@ -151,10 +130,8 @@ export function defineFeature<S, M extends object, R>(feature: Feature<S, M, R>)
   return feature;
 }
 
-/** The check of one part of the service. */
 export interface DoctorCheck {
   name: string;
-  /** Checks that must have succeeded before. */
   needs: readonly string[];
   /** Resolves to what it found. Throws what is wrong, and `NothingToCheck`. */
   run(context: DoctorContext): Promise<string>;
@@ -165,7 +142,6 @@ export class NothingToCheck extends Error {}
 
 export type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
 
-/** What earlier checks opened or found, for later ones. */
 export interface DoctorContext {
   /** Throws `SettingsError`. */
   load(): Settings;
@@ -177,23 +153,20 @@ export interface DoctorContext {
   /** Redis, where it is used and answers. */
   cache?: SharedCache;
   crm?: CrmCheck;
-  /** What there is in the org, as the mapping file says; known with `crm`. */
+  /** Undefined before `crm` is. */
   resources?: Resources;
   assertion?: string;
   token?: CrmToken;
 }
 
-/** The settings of a check that needs the check `settings`. */
 export function settingsOf({ settings }: DoctorContext): Settings {
   return settings as Settings;
 }
 
-/** The same for `secrets manager`. */
 export function secretsOf({ secrets }: DoctorContext): SecretsManager {
   return secrets as SecretsManager;
 }
 
-/** The same for `CRM private key`. */
 export function crmOf({ crm }: DoctorContext): CrmCheck {
   return crm as CrmCheck;
 }

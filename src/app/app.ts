@@ -33,9 +33,7 @@ import { createAllMetrics } from './metrics.ts';
 import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
 
-/** The whole service, wired up. */
 export interface App {
-  /** Waits for the database and the secrets manager, opens the ports, and resolves once requests are answered. */
   start(): Promise<Started>;
   /** Drains, lets the requests in flight finish, and gives everything back. May be called at any time. */
   close(): Promise<void>;
@@ -46,22 +44,18 @@ export interface Started {
   operationsUrl: string | undefined;
   /** The simulated org, where no real one is configured. */
   org: SimulatedOrg | undefined;
-  /** Every simulated system, by name. */
   simulated: Readonly<Record<string, Simulated>>;
 }
 
-/** What the process around the app does instead of it. */
 export interface Surroundings {
   /**
    * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
    * them, with what it reads from these metrics.
    */
   workerMetrics?: Metrics;
-  /** The simulation's. */
   stores?: Stores;
 }
 
-/** Builds the service from its settings: opens the platform, starts the features, and stops them in reverse. */
 export function createApp(settings: Settings, log: Log, { workerMetrics, stores }: Surroundings = {}): App {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
@@ -135,7 +129,6 @@ async function openTls({ settings, log, metrics, opened }: Process): Promise<Tls
   return tls;
 }
 
-/** Starts the features one after the other: each builds on what those before it have left. */
 async function startFeatures(platform: Core) {
   const started = new Map<string, StartedFeature>();
   let core = platform;
@@ -165,7 +158,6 @@ function routesOf(core: Core, started: ReadonlyMap<string, StartedFeature>): Rou
 
 type Authenticating = Pick<ServerOptions, 'tokens' | 'sessions' | 'authenticate' | 'routes'>;
 
-/** Tokens where they are issued, and test consumers where they have something to work on. */
 function authenticationOf({ offers, consumers }: Core, routes: readonly Route[]): Authenticating {
   const tokens = offers.find(bearerTokens);
   const sessions = offers.find(peopleSessions);
@@ -195,7 +187,6 @@ function probesOf(
   };
 }
 
-/** A probe of a system that only answers or does not. */
 function connected(check: () => Promise<void>) {
   return async () => {
     await check();
@@ -239,7 +230,6 @@ async function listen(server: Server, { host, port, tls }: Settings): Promise<st
   return tls.certFile ? url.replace(/^http:/, 'https:') : url;
 }
 
-/** The address that the settings name, with the port that was taken. */
 function ownUrl(server: Server, { host, tls }: Settings): string {
   const [{ port }] = server.addresses() as [AddressInfo];
   const name = host.includes(':') ? `[${host}]` : host;

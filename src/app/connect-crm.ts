@@ -14,7 +14,6 @@ interface Connected {
   org: SimulatedOrg | undefined;
 }
 
-/** The connection to the org, the simulated one where no other is configured. */
 export async function connectCrm(platform: Platform): Promise<Connected> {
   const { settings, opened, secrets, cache, database, consumers } = platform;
   const { environment } = settings;

@@ -5,7 +5,6 @@ import type { Core, Started } from '../feature.ts';
 import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
 import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
 
-/** Starts the jobs of the platform and of the features, without making the service wait. */
 export function startJobs(
   core: Core,
   routes: readonly Route[],

@@ -1,7 +1,6 @@
 import { features } from '../features.ts';
 import { createMetrics, type Metrics } from '../platform/observability/metrics.ts';
 
-/** The metrics of the platform and of every feature. */
 export function createAllMetrics(): Metrics {
   return createMetrics((registers) => {
     const groups: object[] = features.map(({ metrics }) => metrics?.(registers) ?? {});

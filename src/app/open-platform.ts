@@ -23,7 +23,6 @@ import { readsSocket, serveReads } from '../platform/store/database-reads.ts';
 import { isUnavailable } from '../platform/store/failures.ts';
 import { migrate } from '../platform/store/migrate.ts';
 
-/** What takes the place of the stores and jobs that the settings name. */
 export interface Stores {
   readonly secrets: SecretsManager;
   readonly cache: SharedCache;
@@ -31,7 +30,6 @@ export interface Stores {
   readonly createJobQueue: typeof createJobQueue;
 }
 
-/** What this process has before anything is opened. */
 export interface Process {
   stores: Stores | undefined;
   settings: Settings;
@@ -41,11 +39,9 @@ export interface Process {
   opened: AsyncDisposableStack;
   /** Aborted when a stop begins. */
   stopping: AbortSignal;
-  /** The fields that permissions may name. */
   fieldNames: FieldNames;
 }
 
-/** The opened stores, and who may call. */
 export interface Platform extends Process {
   tracing: Tracing;
   secrets: SecretsManager;
@@ -70,7 +66,6 @@ export async function startOperations(
   return operations.listen(settings.metricsHost, settings.metricsPort);
 }
 
-/** Waits for the secrets manager and the database, opens everything, and loads the consumers. */
 export async function openPlatform(own: Process): Promise<Platform> {
   // Early, so that it is closed late: the last requests are traced too.
   const tracing = await startTracing(own);

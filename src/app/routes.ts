@@ -10,19 +10,16 @@ import { features } from '../features.ts';
 import { version as programVersion } from '../platform/base/version.ts';
 import type { HealthReport } from '../platform/observability/health.ts';
 
-/** What the routes work with. */
 interface Services {
   /** What those of a feature work with, by its name; null where the settings turn them off. */
   parts: ReadonlyMap<string, unknown>;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
-  /** The path to which people with a browser are led from `/`. */
   home: string;
   /** Another number whenever schemas have changed with the org. */
   schemaVersion: () => number;
 }
 
-/** Every route of a service with these parts, in the order of the documentation. */
 export function allRoutes({ parts, cursors, health, home, schemaVersion }: Services): Route[] {
   let document = '';
   let version: number | undefined;
@@ -55,7 +52,6 @@ export function documentedRoutes(...without: string[]): Route[] {
   return uncalledRoutes(new Map(names.map((name) => [name, {}])));
 }
 
-/** The same of a service with these parts. */
 export function uncalledRoutes(parts: Services['parts']): Route[] {
   return allRoutes({
     parts,
@@ -71,7 +67,6 @@ function notCalled(): never {
   throw new Error('this route is described only');
 }
 
-/** The OpenAPI document of these routes. */
 export function describeRoutes(routes: readonly Route[]): object {
   return openApiDocument(routes, {
     tags: { ...merged(({ tags }) => tags), ...platformTags },
@@ -80,7 +75,6 @@ export function describeRoutes(routes: readonly Route[]): object {
   });
 }
 
-/** What every feature brings of one kind, by name. */
 function merged<T>(bring: (feature: Feature) => Readonly<Record<string, T>> | undefined): Record<string, T> {
   return Object.assign({}, ...features.map(bring)) as Record<string, T>;
 }

@@ -6,7 +6,6 @@ import { resourcesFor } from './mapping.ts';
 
 const parts = [platformPart, ...features.flatMap(({ settings }) => settings ?? [])];
 
-/** Every setting of the service, by key. */
 export const settingsTable = tableOf(parts);
 
 /** Reads and checks all settings, as `readSettings` does, and the mapping file. Throws `SettingsError`. */

@@ -20,7 +20,6 @@ interface Running {
   logFile: string | undefined;
 }
 
-/** The text for the terminal: where to begin, what is embedded, what is real, and a command that hands off an offer. */
 export function banner(running: Running): string {
   const { settings, url, operationsUrl, org, simulated, logFile } = running;
   const { crm, dataDir, databaseUrl, redisUrl, secretsManager, secretsDir } = settings;
@@ -68,7 +67,6 @@ export function banner(running: Running): string {
   ].join('\n');
 }
 
-/** Variables that another terminal needs to find this service, for a POSIX shell. */
 function variablesFor({ settings, url }: Running): string {
   const { dataDir, host, publicUrl, tls } = settings;
   const values = {

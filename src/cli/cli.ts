@@ -12,7 +12,6 @@ import { registerOrgCommands } from './org/commands.ts';
 import { serve } from './serve.ts';
 import { registerTryCommand } from './try.ts';
 
-/** Every command of the program. */
 export function createProgram(): Command {
   const program = new Command('handoff')
     .description(
@@ -55,7 +54,6 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Applies the migrations that the database does not have; the service does the same when it starts. */
 async function migrateDatabase(settings: Settings): Promise<void> {
   await using opened = new AsyncDisposableStack();
   await migrate(await openDatabase(settings, opened, 'handoff migrate'));

@@ -32,7 +32,6 @@ import { listOf, resourcesOf } from '../records/mapping.ts';
 /** Shown by a lock that this process holds. */
 const purpose = 'handoff doctor';
 
-/** Every check, those of the features last. */
 export const checks: readonly DoctorCheck[] = [
   { name: 'settings', needs: [], run: checkSettings },
   { name: 'secrets manager', needs: ['settings'], run: checkSecrets },

@@ -2,7 +2,6 @@ import { type DoctorCheck, type DoctorContext, NothingToCheck } from '../feature
 import type { LoadSettings } from '../platform/command-line/command.ts';
 import { checks } from './doctor-checks.ts';
 
-/** How a check ended. */
 export interface Finding {
   name: string;
   state: 'ok' | 'failed' | 'skipped';

@@ -1,4 +1,3 @@
-/** A hotel offer as a supplier's search gives it, to try the first hand-off with. */
 export const firstOffer = {
   name: 'Hotel Miramar, Malaga: double room with sea view, 3 nights',
   source: 'hotelbeds',

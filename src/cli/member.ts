@@ -14,13 +14,11 @@ import {
 } from '../platform/command-line/command.ts';
 import { connectRedis } from '../platform/command-line/stores.ts';
 
-/** What was erased of a member, and what was not. */
 interface Erased {
   memberId: string;
   erasures: Erasure[];
-  /** Of each, some may be erased. */
+  /** Erasures that failed; some of each may be done. */
   failed: { part: string; message: string }[];
-  /** The fields of those in the report for programs. */
   failedFields: Record<string, unknown>;
 }
 

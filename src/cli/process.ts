@@ -12,7 +12,6 @@ export function logFileOf({ dataDir, production }: Settings): string | undefined
   return process.stdout.isTTY && !production ? resolve(dataDir, 'service.log') : undefined;
 }
 
-/** The log of `serve`; on a terminal it says where that is. */
 export function openServiceLog(settings: Settings, facts?: object): Log {
   const file = logFileOf(settings);
   if (file !== undefined) process.stdout.write(`Starting… (log: ${file})\n`);

@@ -100,7 +100,7 @@ async function linksTo(
   };
 }
 
-/** The running service, called with the credentials of `console`. Calls throw `CommandFailed`. */
+/** Calls throw `CommandFailed`. */
 class Service {
   readonly url: string;
   readonly #headers: Record<string, string>;

@@ -26,7 +26,6 @@ import { proposeMapping, toMapping } from './propose.ts';
 
 /** Objects that `org map` looks at: enough for a large org, and few calls. */
 const mostObjects = 500;
-/** What goes with other objects, and holds no records of its own. */
 const companions = /__(share|history|feed|tag|changeevent|e|mdt|b|x|kav)$|(share|history|feed|changeevent)$/i;
 const standardObjects = [
   'Account',
@@ -164,7 +163,6 @@ function describedType({
   return length > 0 ? `${type}(${length})` : type;
 }
 
-/** The first values of a picklist. */
 function shortList(values: readonly string[]): string {
   return [...values.slice(0, 8), ...(values.length > 8 ? [`and ${values.length - 8} more`] : [])].join(', ');
 }
@@ -218,7 +216,6 @@ async function check(
   if (problems.length > 0) process.exitCode = 1;
 }
 
-/** Of what owns records in the org; the line says all. */
 function ownerProblem(problem: string): OrgProblem {
   return {
     object: 'User',

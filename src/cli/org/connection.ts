@@ -16,13 +16,11 @@ const describedAtOnce = 25;
 export interface OrgConnection {
   /** The mapping that the settings name, laid over the declarations. Throws `SettingsError`. */
   resources(mappingFile?: string): Resources;
-  /** Version of the API that the settings name. */
   apiVersion: string;
   listObjects(): Promise<ListedObject[]>;
   describe(names: readonly string[]): Promise<Described>;
   /** Why owners of records cannot be looked up, a line each. */
   checkOwners(resources: Resources): Promise<string[]>;
-  /** See `CrmCheck.objectsNotSeen`. */
   objectsNotSeen(resources: Resources): Promise<string[]>;
 }
 

@@ -4,17 +4,14 @@ import { listOf, type Resources } from '../../records/mapping.ts';
 import type { Misfit } from '../../records/org-fit.ts';
 import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 
-/** Something of the org that does not fit the mapping. */
 export interface OrgProblem {
   object: string;
   /** Null: the object itself. */
   field: string | null;
   problem: string;
-  /** What to do about it. */
   advice: string;
 }
 
-/** All that does not fit, in the order of the resources. */
 export function problemsOf(resources: Resources, described: Described): OrgProblem[] {
   // Whether there will be reservations is not known here.
   resources.booking.fit.laterStatuses = laterStatuses;

@@ -6,7 +6,6 @@ import {
   requiredMapping,
 } from './propose.ts';
 
-/** The proposal as a mapping file, with the reason of each guess beside it. */
 export function formatProposal(proposal: Proposal): string {
   const lines = [
     '# Proposed by `handoff org map` from what the org has: look at each line, then run',
@@ -34,14 +33,12 @@ function resourceLines(name: string, { object, fields, add }: ProposedResource):
   ];
 }
 
-/** JSON is YAML; names of the org need no quotes. */
 function withReason({ value, why }: Guess<unknown>): string {
   const isName = typeof value === 'string' && /^(?!(true|false|null)$)[A-Za-z]\w*$/i.test(value);
   const list = Array.isArray(value) ? `[${value.join(', ')}]` : undefined;
   return `${isName ? value : (list ?? JSON.stringify(value))} # ${why}`;
 }
 
-/** Those that the org requires; the others as comments. */
 function furtherLines(add: readonly ProposedField[]): string[] {
   const required = add.filter(({ isRequired }) => isRequired);
   const others = add.filter(({ isRequired }) => !isRequired);

@@ -3,7 +3,6 @@ import { version } from '../../platform/base/version.ts';
 const head = '<?xml version="1.0" encoding="UTF-8"?>';
 const namespace = 'http://soap.sforce.com/2006/04/metadata';
 
-/** A field to be made (Metadata API Developer Guide, CustomField). */
 export interface FieldMetadata {
   fullName: string;
   label: string;
@@ -16,14 +15,11 @@ export interface FieldMetadata {
   values?: readonly string[];
 }
 
-/** What the integration user may do with one object. */
 export interface ObjectPermission {
   object: string;
   isWritten: boolean;
-  /** All records, those of others too. */
   seesAll: boolean;
   fields: readonly { column: string; isEditable: boolean }[];
-  /** Developer names of record types that new records get. */
   recordTypes: readonly string[];
 }
 
@@ -54,7 +50,6 @@ export function customField(field: FieldMetadata): string {
   ]);
 }
 
-/** The element, unless there is no value for it. */
 function given(name: string, value: Content[number][1] | undefined): Content {
   return value === undefined ? [] : [[name, value]];
 }

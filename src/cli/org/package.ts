@@ -21,11 +21,9 @@ const source = 'force-app/main/default';
 export interface Package {
   /** Texts by path. */
   files: Map<string, string>;
-  /** What the metadata can't bring, a sentence each. */
   left: string[];
 }
 
-/** Metadata of what the mapping names and the org lacks, with a permission set for all that the mapping uses. */
 export function packageFiles(resources: Resources, described: Described, apiVersion: string): Package {
   const files = new Map<string, string>();
   const left: string[] = [];
@@ -87,7 +85,6 @@ function addObject(
   return true;
 }
 
-/** What the org does not have, or does not show. */
 function missingFields(
   resource: Resource,
   object: DescribedObject | null,

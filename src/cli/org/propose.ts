@@ -3,7 +3,6 @@ import { typeOf } from '../../crm/schema-check.ts';
 import { type Mapping, type Resources, resourcesOf } from '../../records/mapping.ts';
 import { writtenStatuses } from '../../records/quotes-and-bookings.ts';
 
-/** A guess, with its reason in words. */
 export interface Guess<T> {
   value: T;
   why: string;
@@ -13,12 +12,10 @@ export interface Guess<T> {
 export interface ProposedResource {
   object: Guess<string>;
   fields: Record<string, Guess<string | string[] | null>>;
-  /** Further fields of the object that the API could have. */
   add: readonly ProposedField[];
 }
 
 export interface ProposedField {
-  /** What the API would call it. */
   name: string;
   column: string;
   /** The org takes no record without it. */
@@ -39,7 +36,6 @@ const words = {
   booking: /booking|reservation|order|sale/i,
 };
 
-/** Guesses a mapping from keys, lookups, lengths and names of the objects. */
 export function proposeMapping(described: Described): Proposal {
   const objects = [...described.values()].filter((object) => object !== null);
   const member = bestMember(objects);
@@ -54,7 +50,6 @@ export function proposeMapping(described: Described): Proposal {
   };
 }
 
-/** The mapping that the file would hold. */
 export function toMapping(proposal: Proposal): Mapping {
   const resources = Object.fromEntries(
     Object.entries(proposal).flatMap(([name, proposed]) =>
@@ -75,7 +70,6 @@ function resourceMapping({ object, fields, add }: ProposedResource) {
   };
 }
 
-/** A field that POST demands, and that a hand-off takes from the details of its result. */
 export function requiredMapping({ name, column }: ProposedField) {
   return { field: column, access: 'write' as const, required: true, from: `/result/details/${name}` };
 }
@@ -109,7 +103,6 @@ function hasKey(object: DescribedObject): boolean {
   return keyOf(object) !== undefined;
 }
 
-/** The field that may hold the API's id. */
 function keyOf({ fields }: DescribedObject): DescribedField | undefined {
   const keys = fields.filter(
     ({ type, unique, externalId, length }) => type === 'string' && unique && externalId && length >= 36,
@@ -209,7 +202,6 @@ function proposeRecords(
   };
 }
 
-/** Names in the API, each once, and none that it has already. */
 function withNames(fields: readonly DescribedField[], taken: readonly string[]): ProposedField[] {
   const used = new Set(taken);
   return fields.map((field) => {
@@ -225,13 +217,11 @@ function named(field: DescribedField | undefined, why: string): Guess<string | n
   return field ? { value: field.name, why } : { value: null, why: 'no field looks like it' };
 }
 
-/** What a mapping can't do without: where nothing looks like it, the field that `org package` makes. */
 function needed(field: DescribedField | undefined, why: string, made: string): Guess<string | null> {
   if (field) return named(field, why);
   return { value: made, why: 'no field looks like it: name yours, or `handoff org package` makes this one' };
 }
 
-/** What the org requires comes first: something has to fill it. */
 function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
   const own = texts.filter(({ name }) => !/consumer|supplier|source|trip/i.test(name));
   const patterns = [
@@ -268,7 +258,6 @@ function statusOf(
   };
 }
 
-/** Names of long texts that people write in. */
 const peoplesTexts =
   /note|comment|remark|descri|instruct|reason|terms|condition|wish|memo|message|summary|feedback|internal/i;
 

@@ -107,7 +107,6 @@ async function startSimulators(settings: Settings, log: Log, opened: AsyncDispos
   return { org, simulated };
 }
 
-/** The variables that make a worker use what is simulated. */
 function variablesFor(simulated: Readonly<Record<string, Simulated>>): NodeJS.ProcessEnv {
   const settings = Object.values(simulated).flatMap((one) => Object.entries(one.settings));
   return Object.fromEntries(

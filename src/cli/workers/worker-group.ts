@@ -17,10 +17,8 @@ import type { MetricsSnapshot, WorkerMetrics } from '../../platform/observabilit
  * too many end within a minute, so that the failure is visible from outside.
  */
 
-/** A message of the parent to a worker. */
 export type ToWorker = { type: 'stop' } | { type: 'metrics' };
 
-/** A message of a worker to its parent. */
 export type FromWorker = { type: 'ready'; url: string } | { type: 'metrics'; snapshot: MetricsSnapshot };
 
 /** Unexpected ends within a minute, from which on the group fails. */
@@ -28,7 +26,7 @@ const tooManyEnds = 10;
 const periodMs = 60_000;
 /** Before the first replacement within a minute, in milliseconds. */
 const pauses = { first: 100, most: 2000 };
-/** Of a worker that takes longer to send its metrics, the last ones are shown. */
+/** Milliseconds; the last metrics are shown of a worker that takes longer. */
 const metricsWithinMs = 1000;
 
 export interface WorkerGroupOptions {
@@ -39,7 +37,6 @@ export interface WorkerGroupOptions {
   fork: () => Worker;
 }
 
-/** Keeps a number of workers running. */
 export class WorkerGroup {
   readonly #options: WorkerGroupOptions;
   readonly #running = new Set<Worker>();
@@ -86,12 +83,11 @@ export class WorkerGroup {
     return this.#endedWell;
   }
 
-  /** Ends all at once. */
   kill(): void {
     for (const worker of this.#running) worker.process.kill('SIGKILL');
   }
 
-  /** Collects the metrics of all that serve. Of one that does not answer in time, the last ones are shown. */
+  /** The last metrics are shown of a worker that does not answer in time. */
   async collectMetrics(): Promise<void> {
     await Promise.all([...this.#serving].map(askForMetrics));
   }
