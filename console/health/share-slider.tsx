@@ -14,44 +14,50 @@ interface SliderProps {
   onSaved: (share: number | null) => void;
 }
 
-/** The per cent of a short budget's calls that are a consumer's own. Saved when it rests. */
+/** The per cent of a short budget's calls that are a consumer's own. Saved when it rests, and when the page is left. */
 export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }: SliderProps): VNode {
   const { send, say } = useSession();
   const saved = crmShare ?? 0;
   const [share, setShare] = useState(saved);
   const [fault, setFault] = useState<string | undefined>();
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  useEffect(() => setShare(saved), [saved]);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const save = async (wanted: number) => {
+  const isGone = useRef(false);
+  useEffect(
+    () => () => {
+      isGone.current = true;
+    },
+    [],
+  );
+  const fail = (why: string) => (isGone.current ? say(`Share of ${name}: ${why}`) : setFault(why));
+  const save = async (wanted: number, known: number): Promise<number> => {
     const path = `/v1/admin/consumers/${id}`;
     const value = wanted === 0 ? null : wanted;
     try {
       const { text, headers } = await send(path);
       const { crmShare: now } = JSON.parse(text) as Consumer;
       // Somebody else has changed it since it was shown.
-      if (now !== crmShare) {
-        setFault(`It's ${inWords(now ?? 0)} by now. Set it again.`);
+      if ((now ?? 0) !== known) {
+        fail(`It's ${inWords(now ?? 0)} by now. Set it again.`);
         onSaved(now);
-        return;
+        return now ?? 0;
       }
       const tag = headers.get('etag');
       const body = JSON.stringify({ crmShare: value });
       await send(path, { method: 'PATCH', body, ...(tag !== null && { ifMatch: tag }) });
       say(wanted === 0 ? `${name} has no calls of its own.` : `${name} now has ${wanted} % of the calls.`);
       onSaved(value);
+      return wanted;
     } catch (error) {
       const { title, detail } = problemFrom(error);
-      setFault(`${title}. ${detail}`);
-      setShare(saved);
+      fail(`${title}. ${detail}`);
+      return known;
     }
   };
+  const saves = useSaves(saved, save, setShare);
   const move = (value: number) => {
     const wanted = Math.min(value, Math.max(most, saved));
     setShare(wanted);
     setFault(undefined);
-    clearTimeout(timer.current);
-    if (wanted !== saved) timer.current = setTimeout(() => void save(wanted), restMs);
+    saves.wish(wanted);
   };
   return (
     <span class="share">
@@ -72,6 +78,53 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
       )}
     </span>
   );
+}
+
+/**
+ * Saves one wish after the other, each against what the one before has left, and a wish that doesn't rest yet when its slider
+ * goes. `save` is given what is known to be saved, and returns what is then.
+ */
+function useSaves(
+  saved: number,
+  save: (wanted: number, known: number) => Promise<number>,
+  show: (share: number) => void,
+): { wish(wanted: number): void } {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const wish = useRef<number | undefined>(undefined);
+  const last = useRef(saved);
+  const queue = useRef(Promise.resolve(saved));
+  const onItsWay = useRef(0);
+  const current = useRef(save);
+  current.current = save;
+  const isResting = () => wish.current === undefined && onItsWay.current === 0;
+  const saveWish = async () => {
+    clearTimeout(timer.current);
+    const { current: wanted } = wish;
+    wish.current = undefined;
+    if (wanted === undefined || wanted === last.current) return;
+    last.current = wanted;
+    onItsWay.current += 1;
+    queue.current = queue.current.then((known) => current.current(wanted, known));
+    const now = await queue.current;
+    onItsWay.current -= 1;
+    if (!isResting()) return;
+    last.current = now;
+    show(now);
+  };
+  useEffect(() => {
+    if (!isResting()) return;
+    last.current = saved;
+    queue.current = Promise.resolve(saved);
+    show(saved);
+  }, [saved]);
+  useEffect(() => () => void saveWish(), []);
+  return {
+    wish(wanted) {
+      wish.current = wanted;
+      clearTimeout(timer.current);
+      timer.current = setTimeout(() => void saveWish(), restMs);
+    },
+  };
 }
 
 export function inWords(share: number): string {

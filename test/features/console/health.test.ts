@@ -63,6 +63,12 @@ describe('Health in a browser', {
     await close();
   });
 
+  const shareOf = async () => {
+    const path = `/v1/admin/consumers/${gateway.console.id}`;
+    const response = await gateway.request(path, { as: gateway.admin });
+    return ((await response.json()) as { crmShare: number | null }).crmShare;
+  };
+
   test('shows the quota by consumer, and sets the share of one by a slider', async () => {
     const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
     await textOf(page.getByRole('main'), /\d+ of the budget's 5,000 calls used/);
@@ -72,12 +78,6 @@ describe('Health in a browser', {
     for (let i = 0; i < 3; i++) await slider.press('ArrowRight');
     assert.equal(await slider.getAttribute('aria-valuetext'), '3 %');
     await page.getByText('console now has 3 % of the calls.').waitFor();
-    const shareOf = async () => {
-      const response = await gateway.request(`/v1/admin/consumers/${gateway.console.id}`, {
-        as: gateway.admin,
-      });
-      return ((await response.json()) as { crmShare: number | null }).crmShare;
-    };
     assert.equal(await shareOf(), 3);
     await check('quota');
     // Somebody else is faster.
@@ -88,6 +88,42 @@ describe('Health in a browser', {
     await textOf(page.getByRole('row').filter({ has: slider }), /It's 40 % by now\. Set it again\./);
     await eventually(async () => assert.equal(await slider.getAttribute('aria-valuetext'), '40 %'));
     assert.equal(await shareOf(), 40);
+    await close();
+  });
+
+  test('saves the share that a slider was left with, and one move after the other', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
+    const slider = page.getByRole('slider', { name: 'Share of console' });
+    const before = (await shareOf()) ?? 0;
+    await eventually(async () => assert.equal(await slider.inputValue(), String(before)));
+    await page.clock.install();
+    const [held, isHeld] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const sent: unknown[] = [];
+    await page.route('**/v1/admin/consumers/*', async (route) => {
+      if (route.request().method() === 'PATCH') {
+        sent.push(route.request().postDataJSON());
+        isHeld.resolve();
+        await held.promise;
+      }
+      await route.continue();
+    });
+    await slider.press('ArrowRight');
+    await page.clock.runFor(1000);
+    await isHeld.promise;
+    await slider.press('ArrowRight');
+    await page.clock.runFor(1000);
+    held.resolve();
+    await page.getByText(`console now has ${before + 2} % of the calls.`).waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+    assert.equal(await slider.inputValue(), String(before + 2));
+    await slider.press('ArrowRight');
+    await page.evaluate(`location.hash = '#/records'`);
+    await page.getByText(`console now has ${before + 3} % of the calls.`).waitFor();
+    assert.equal(await shareOf(), before + 3);
+    assert.deepEqual(
+      sent,
+      [1, 2, 3].map((more) => ({ crmShare: before + more })),
+    );
     await close();
   });
 
