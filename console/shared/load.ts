@@ -55,6 +55,7 @@ export function useLoad<T>(
   });
   const latest = useRef(0);
   const isOnItsWay = useRef(false);
+  const pause = useRef({ failures: 0, until: 0 });
   const current = useRef({ load, name });
   current.current = { load, name };
   const reload = useCallback(async () => {
@@ -69,6 +70,7 @@ export function useLoad<T>(
     // A later one has been asked for meanwhile.
     if (request !== latest.current) return;
     isOnItsWay.current = false;
+    pause.current = pauseAfter(found.problem, pause.current.failures);
     failing.current = found.problem !== undefined && isOutage(found.problem);
     setState((old) => ({ ...old, ...found, isLoading: false }));
     if (failing.current) outage.report();
@@ -85,12 +87,23 @@ export function useLoad<T>(
     };
   }, [name, reload]);
   // Where answers take longer than that, each is waited for: else none would ever be shown.
-  const repeat = useCallback(() => isOnItsWay.current || void reload(), [reload]);
+  const repeat = useCallback(() => {
+    if (!isOnItsWay.current && Date.now() >= pause.current.until) void reload();
+  }, [reload]);
   useRepeat(repeat, everyMs);
   return { ...(state.name === name ? state : { ...empty, isLoading: true }), reload };
 }
 
 const empty = { data: undefined, problem: undefined, isLoading: false, loadedAt: undefined };
+
+const longestPauseMs = 60_000;
+
+/** What fails is asked for less and less often by itself, and not before the service wants it. */
+function pauseAfter(problem: Problem | undefined, before: number): { failures: number; until: number } {
+  if (problem === undefined) return { failures: 0, until: 0 };
+  const ms = Math.max(Math.min(2500 * 2 ** before, longestPauseMs), 1000 * (problem.retry_after ?? 0));
+  return { failures: before + 1, until: Date.now() + ms };
+}
 
 /** Nothing is asked for while nobody looks. */
 function useRepeat(run: () => void, everyMs: number | undefined): void {

@@ -186,6 +186,44 @@ describe('answers that come late, or not at all', {
     await close();
   });
 
+  test('that are refused are asked for less often, and not before the service wants it', async () => {
+    const id = await accept(gateway, { member_id: randomUUID() });
+    const { page, close } = await open(gateway.console);
+    await page.clock.install();
+    const problem = { title: 'Too many requests', status: 429, code: 'rate_limited', detail: 'Wait.' };
+    let answer = { status: 429, json: { ...problem, retry_after: 30 } as object };
+    let count = 0;
+    await page.route(`**/v1/handoffs/${id}?*`, (route) => {
+      count += 1;
+      return route.fulfill({ ...answer, contentType: 'application/problem+json' });
+    });
+    const asked = () => page.waitForResponse(`**/v1/handoffs/${id}?*`);
+    const run = async (seconds: number) => {
+      for (let left = seconds; left > 0; left -= 2.5) {
+        await page.clock.runFor(2500);
+        // What was sent has left the page, and what follows from an answer has been shown.
+        await page.evaluate('fetch("/console/icon.svg").then(() => new Promise(requestAnimationFrame))');
+      }
+    };
+    const first = asked();
+    await page.evaluate(`location.hash = '#/handoffs/${id}'`);
+    await first;
+    await textOf(page.getByRole('alert'), /Try again in 30 s/);
+    await run(25);
+    assert.equal(count, 1);
+    answer = { status: 429, json: problem };
+    const [second] = await Promise.all([asked(), run(10)]);
+    await second.finished();
+    count = 0;
+    await run(60);
+    assert.ok(count > 0 && count < 8, `${count} requests in a minute`);
+    // Whoever asks for it gets it at once.
+    await page.unroute(`**/v1/handoffs/${id}?*`);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await page.getByRole('region', { name: 'Progress' }).waitFor();
+    await close();
+  });
+
   test('say once that nothing can be read', async () => {
     const { page, close } = await open(gateway.console);
     await page.route('**/v1/handoffs?*', (route) => route.fulfill({ status: 503, body: 'no gateway' }));
