@@ -11,13 +11,17 @@ interface WhoProps {
 
 /** Who is signed in, and as what: a person with several consumers changes between them here. */
 export function Who({ consumer, person }: WhoProps): VNode {
-  const { approvals } = useSession();
+  const { approvals, say } = useSession();
   const change = async (select: HTMLSelectElement) => {
     const wanted = select.value;
+    const stay = (why: string) => {
+      select.value = consumer.id;
+      say(`You still act as ${consumer.name}. ${why}`);
+    };
     // Before: they are approvals of the consumer that is left.
-    const failed = await approvals.sendAll();
-    if (failed === undefined) await actAs(wanted);
-    else select.value = consumer.id;
+    const failed = await approvals.leave();
+    if (failed !== undefined) stay(`${failed.title}.`);
+    else if (!(await actAs(wanted))) stay("The service didn't change it. Try again.");
   };
   if (person === undefined)
     return (

@@ -3,7 +3,7 @@ import { type Problem, problemFrom } from './api.ts';
 
 /** For so long an approval can be taken back: it isn't sent before. */
 const undoMs = 5000;
-/** For so long somebody who signs out waits for answers. */
+/** For so long somebody who signs out, or acts as another consumer, waits for answers. */
 const leaveMs = 4000;
 
 interface Approval {
@@ -103,7 +103,7 @@ export class Approvals {
   async leave(): Promise<Problem | undefined> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<Problem>((resolve) => {
-      timer = setTimeout(() => resolve(unanswered), leaveMs);
+      timer = setTimeout(() => resolve(unanswered([...this.#all.values()])), leaveMs);
     });
     const sent = this.sendAll().then(
       (failed) => failed && { ...failed, title: `Your last approval failed: ${failed.title}` },
@@ -136,13 +136,16 @@ export class Approvals {
   }
 }
 
-const unanswered: Problem = {
-  title: 'Your last approval may not have arrived',
-  detail: "The service hasn't answered yet. Look under Waiting once you're back.",
-  status: 0,
-  code: 'no_answer',
-  request_id: null,
-};
+function unanswered(approvals: readonly Approval[]): Problem {
+  const names = approvals.map(({ handoff }) => handoffName(handoff));
+  return {
+    title: `Your approval of ${new Intl.ListFormat('en').format(names)} may not have arrived`,
+    detail: "The service hasn't answered yet. Look under Waiting once you're back.",
+    status: 0,
+    code: 'no_answer',
+    request_id: null,
+  };
+}
 
 export function handoffName({ request, type }: AcceptedHandoff): string {
   return request?.result.name ?? `The ${type}`;

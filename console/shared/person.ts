@@ -31,16 +31,18 @@ export function beginSignIn(): void {
   location.assign('/console/sign-in');
 }
 
-/** Acts as another consumer; the page is loaded again with what that one may do. */
-export async function actAs(consumerId: string): Promise<void> {
+/** Acts as another consumer; the page is loaded again with what that one may do. False where the service didn't change it. */
+export async function actAs(consumerId: string): Promise<boolean> {
   const response = await fetch('/console/session', {
     ...ofConsole,
     method: 'POST',
     headers: { ...ofConsole.headers, 'content-type': 'application/json' },
     body: JSON.stringify({ consumer_id: consumerId }),
     signal: AbortSignal.timeout(timeoutMs),
-  });
-  if (response.ok) location.replace('/console/');
+  }).catch(() => undefined);
+  if (!response?.ok) return false;
+  location.replace('/console/');
+  return true;
 }
 
 /** Ends the session; resolves to the page of the company that ends it there, null where there is none. */

@@ -114,6 +114,20 @@ describe('people at the console', {
     await end(page);
   });
 
+  test('whose approval gets no answer keep the consumer that gave it, and are told', async () => {
+    const { page, row } = await openInbox('Unanswered');
+    await page.clock.install();
+    await page.route('**/approve', () => {});
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await row.getByRole('button', { name: 'Undo' }).waitFor();
+    const acting = page.getByLabel('Act as');
+    await Promise.all([page.waitForRequest('**/approve'), acting.selectOption(leads.id)]);
+    await page.clock.runFor(4000);
+    await page.getByText('You still act as Advisors. Your approval of Unanswered may not').waitFor();
+    assert.equal(await acting.inputValue(), desk.id);
+    await end(page);
+  });
+
   test('a tab does nothing as a consumer that was chosen in another tab', async () => {
     const { page, row, id } = await openInbox('Seen by the desk');
     const other = await page.context().newPage();
