@@ -18,7 +18,6 @@ export interface BatcherOptions<Request, Result> {
 
 interface Waiter<Request, Result> {
   request: Request;
-  /** It was in a batch that failed, and may have been the cause. */
   isAlone: boolean;
   resolve: (result: Result) => void;
   reject: (error: unknown) => void;

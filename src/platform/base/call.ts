@@ -1,10 +1,10 @@
 import { now } from './chance.ts';
 import { type Span, startPlainSpan } from './span.ts';
 
-/** Which records work may see: all, or those that one consumer made. Others do not exist for it. */
+/** Records that one consumer made; others do not exist for it. */
 export type Visible = 'all' | { readonly consumerId: string };
 
-/** The fields of a resource that exist for whom the work is done, by the names that answers have; undefined: all. */
+/** Names of fields as answers have them; undefined: all. */
 export type VisibleFields = readonly string[] | undefined;
 
 /** `id` always exists. */
@@ -12,7 +12,6 @@ export function isFieldVisible(visible: VisibleFields, name: string): boolean {
   return visible === undefined || name === 'id' || visible.includes(name);
 }
 
-/** How old the answer to a request may be. */
 export interface Freshness {
   /** Seconds; undefined where the request does not say. */
   readonly maxAgeSeconds: number | undefined;
@@ -21,7 +20,6 @@ export interface Freshness {
 }
 
 export interface Call {
-  /** Id of the request, for logs. */
   requestId: string;
   /** Where the work stands in its trace; calls to other systems are its children and carry its `traceHeaders`. */
   span: Span;
@@ -61,7 +59,7 @@ export function isAlone({ background }: Pick<Call, 'background'>): boolean {
   return background === 'alone' || background === 'probe';
 }
 
-/** All the time that a request has, queue, token and retries included. */
+/** Includes queue, token and retries. */
 const requestBudgetMs = 25_000;
 
 export const everything = (): Visible => 'all';
@@ -79,7 +77,6 @@ export function startCall(
   return { requestId, span, consumerId, visible: everything, deadline: now() + budgetMs, crmMs: 0 };
 }
 
-/** Does a part of the work with a context that differs in some ways; the time that it waits for the CRM counts. */
 export async function withChanges<T>(
   call: Call,
   changes: Partial<Omit<Call, 'crmMs'>>,

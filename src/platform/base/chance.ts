@@ -1,7 +1,7 @@
 import * as crypto from 'node:crypto';
 import * as timers from 'node:timers/promises';
 
-/** All that differs from run to run: clocks, timers, randomness. Lint forbids their globals in the rest of `src`. */
+/** Lint forbids the globals of clocks, timers and randomness in the rest of `src`. */
 export interface Chance {
   /** Milliseconds since 1970, as the wall clock says; it may be set back. */
   wallMs(): number;
@@ -68,7 +68,6 @@ let chance: Chance = {
   randomBytes: (length) => crypto.randomBytes(length),
 };
 
-/** Puts a simulated world in place of this process's chance; returns what was there. */
 export function replaceChance(other: Chance): Chance {
   const before = chance;
   chance = other;

@@ -1,6 +1,5 @@
 import { FairQueue } from './fair-queue.ts';
 
-/** Runs a few tasks at a time, one per tenant, alternating between tenants. */
 export class FairLimiter {
   readonly #atOnce: number;
   readonly #waiting = new FairQueue<() => Promise<void>>();

@@ -42,7 +42,6 @@ export class FairQueue<T> {
       this.#tenants.set(tenant, queue);
   }
 
-  /** The values of each tenant, in the order of their turns. */
   *lines(): Generator<[tenant: string, values: Iterable<T>]> {
     yield* this.#tenants;
   }

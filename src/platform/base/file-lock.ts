@@ -17,7 +17,6 @@ type LockHolder = Type.Static<typeof holderSchema>;
 const holders = Compile(holderSchema);
 
 interface LockDescription {
-  /** Named in messages. */
   subject: string;
   /** The holder's work, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
   purpose?: string;

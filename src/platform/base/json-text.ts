@@ -41,7 +41,6 @@ function startOfField(json: string, path: readonly string[]): number | undefined
   return start;
 }
 
-/** Index of the value that the text is. */
 export function startOfValue(json: string): number {
   return skipWhiteSpace(json, 0);
 }
@@ -157,7 +156,7 @@ function sortedItems(json: string, start: number, levels: number): Sorted {
   return { text: `{${names.map((name) => `${name}:${items.get(name)}`).join(',')}}`, end: at + 1 };
 }
 
-/** The string with those escapes alone that it needs. */
+/** Copies only those escapes that the string needs. */
 function stringAt(json: string, start: number, end: number): string {
   const text = json.slice(start, end);
   return text.includes('\\') ? JSON.stringify(JSON.parse(text)) : text;

@@ -7,7 +7,6 @@ export interface Locks {
 export interface Lock {
   /** Grows with every acquisition of this key: a holder with a smaller fence has been replaced. */
   readonly fence: number;
-  /** Whether this holder still has it. */
   isHeld(): Promise<boolean>;
   /** Releases it if this holder still has it; never takes it from a later one. */
   release(): Promise<void>;

@@ -1,6 +1,5 @@
 import type { Call, Visible } from './call.ts';
 
-/** A live consumer works on the CRM's records, a test one on records of a world of its own. */
 export const modes = ['live', 'test'] as const;
 export type Mode = (typeof modes)[number];
 

@@ -4,7 +4,6 @@ const form = /^(\d{4})-(\d\d)-(\d\d)T(?!24)\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]
 /** Years, in UTC, that both the database and the CRM can store; some programs send `0001-01-01` for "ever since". */
 const [firstYear, lastYear] = [1, 9999];
 
-/** The message for a text that `readMoment` does not accept. */
 export const momentRule = `must be a time of the years ${firstYear} to ${lastYear}, as RFC 3339 writes it`;
 
 /**

@@ -1,4 +1,3 @@
-/** Names something that one feature offers and others may use where it is there. */
 export interface Offer<T> {
   readonly name: string;
   /** Only for the compiler: what is offered under it. */

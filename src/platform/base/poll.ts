@@ -5,7 +5,6 @@ import { coalesce } from './coalesce.ts';
 const usualPollMs = 2000;
 
 interface PollOptions {
-  /** Named in the log. */
   what: string;
   /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
   check: (stopping: AbortSignal) => Promise<void>;
@@ -15,7 +14,6 @@ interface PollOptions {
 }
 
 export interface Polling {
-  /** Checks soon, without waiting for the next time. */
   wake(): void;
   stop(): Promise<void>;
 }

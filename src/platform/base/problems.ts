@@ -390,7 +390,6 @@ export const problems = {
 
 export type ProblemCode = keyof typeof problems;
 
-/** Codes of every operation that calls the CRM. */
 export const crmProblems: readonly ProblemCode[] = [
   'crm_error',
   'crm_unavailable',

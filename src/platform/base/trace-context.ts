@@ -1,10 +1,8 @@
-/** Where work stands in a distributed trace, as W3C Trace Context carries it. */
 export interface TraceContext {
   /** 32 hexadecimal digits, lower case, not all zero. */
   readonly traceId: string;
   /** Id of the parent span; 16 hexadecimal digits, not all zero. */
   readonly spanId: string;
-  /** Whether the spans of this trace are kept. */
   readonly sampled: boolean;
   /** Entries of other vendors in `tracestate`; passed on unchanged. */
   readonly traceState: string | undefined;
@@ -38,7 +36,6 @@ export function readTraceContext(
   return { traceId, spanId, sampled, traceState: readTraceState(tracestate) };
 }
 
-/** The headers that pass the trace on to a called system. */
 export function traceHeaders({ traceId, spanId, sampled, traceState }: TraceContext): Record<string, string> {
   const traceparent = `00-${traceId}-${spanId}-${sampled ? '01' : '00'}`;
   return traceState === undefined ? { traceparent } : { traceparent, tracestate: traceState };

@@ -13,7 +13,6 @@ const eachDisturbing = /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu;
 const ascii = /^[\x20-\x7e]*$/;
 const asciiLines = /^[\n\x20-\x7e]*$/;
 
-/** The message for a text that `isVisible` does not accept. */
 export const visibleRule = 'must have printable characters only';
 
 /**
@@ -24,7 +23,6 @@ export function isVisible(text: string): boolean {
   return ascii.test(text) || !disturbing.test(text.replaceAll(joiners, ''));
 }
 
-/** The text with these characters escaped as in JSON; the same text where it has none. */
 export function escapeInvisible(text: string): string {
   if (ascii.test(text) || !disturbing.test(text)) return text;
   return text.replaceAll(eachDisturbing, escaped);
@@ -36,7 +34,6 @@ function escaped(character: string): string {
     .join('');
 }
 
-/** Escapes several lines: line feeds stay. */
 export function escapeLines(text: string): string {
   return asciiLines.test(text) ? text : text.split('\n').map(escapeInvisible).join('\n');
 }

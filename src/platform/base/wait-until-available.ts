@@ -5,7 +5,6 @@ import { sleep } from './chance.ts';
 const pauses = { first: 250, most: 5000 };
 
 interface WaitOptions {
-  /** For the log: the system that the wait is for. */
   what: string;
   /** Whether an error is a passing one; any other ends the wait. */
   isPassing: (error: unknown) => boolean;

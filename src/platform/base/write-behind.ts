@@ -11,7 +11,6 @@ interface WriteBehindOptions<Item> {
   /** Items that wait at most; none if left out. Of more, so many as a batch has are dropped, the oldest. */
   most?: number;
   onDropped?: (count: number) => void;
-  /** Does what belongs to each run, after the items. */
   finish?: () => Promise<void>;
   /** Called for the first failure after a success, and for the first success after a failure. */
   onFailing?: (err: unknown) => void;

@@ -49,7 +49,6 @@ export function createAuthenticatedCache(options: AuthenticatedCacheOptions): Sh
   const { cache, keys } = options;
   const reject = createReject(options);
   const seal = (name: string, text: string) => sealText(keys, name, text);
-  /** Does something to a value as it stands in the cache, which may be sealed under another version of the key. */
   const withSealed = async (key: string, text: string, change: (sealed: string) => Promise<boolean>) => {
     const expected = seal(key, text);
     if (await change(expected)) return true;

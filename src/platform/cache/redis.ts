@@ -14,7 +14,6 @@ const fenceTtlMs = dayMs;
 
 const advice = 'name a single server, or an address that always leads to the current primary';
 
-/** Counters in a series. */
 const maxSeries = 100;
 
 const scripts = {
@@ -69,7 +68,6 @@ class RedisCache implements SharedCache {
   readonly kind = 'redis';
   readonly #commands: Redis;
   readonly #subscriber: RedisSubscriber;
-  /** Why this server cannot be used at all. */
   #refusal: string | undefined;
 
   constructor(url: string, log: Log) {

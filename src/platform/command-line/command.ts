@@ -7,7 +7,6 @@ import { checkMigrated, openDatabase, openDatabaseToRead } from './stores.ts';
 /** The settings, once the command line is parsed. Throws `SettingsError`. */
 export type LoadSettings = () => Settings;
 
-/** Exit codes: the thing that was asked for does not exist, or the input is wrong. */
 export const exitNotFound = 1;
 export const exitBadInput = 2;
 
@@ -66,7 +65,6 @@ export function checkChoice<T extends string>(
   );
 }
 
-/** Headings of the help. */
 export const commandHeadings = {
   service: 'Run and check:',
   records: 'Hand-offs and records:',
@@ -75,7 +73,6 @@ export const commandHeadings = {
   erasure: 'Personal data:',
 };
 
-/** The program's help: groups, one line a command, and no second names. */
 export function configureHelp(program: Command): void {
   const base = new Help();
   const withoutAlias = (command: Command) => base.commandUsage(command).replaceAll(/(\w)\|[\w-]+/g, '$1');
@@ -90,20 +87,17 @@ export function configureHelp(program: Command): void {
 
 export interface CommandGroup {
   name: string;
-  /** Its first name, which stays valid. */
   alias?: string;
   heading: keyof typeof commandHeadings;
   description: string;
 }
 
-/** Adds a group of commands to the program. */
 export function addGroup(program: Command, { name, alias, heading, description }: CommandGroup): Command {
   const group = program.command(name).description(description).helpGroup(commandHeadings[heading]);
   if (alias !== undefined) group.alias(alias);
   return group;
 }
 
-/** Rows that one list shows at most. */
 export const listedAtOnce = 1000;
 
 /** Adds `list` to a group of commands; the caller adds the options that `find` is given. */
@@ -125,14 +119,12 @@ export function addList<Row>(
 export interface IdCommand<Result> {
   name: string;
   description: string;
-  /** The argument as the help shows it, such as `<id>`, and what it is. */
   id: readonly [argument: string, description: string];
   /** Throws `CommandFailed`. */
   run(id: string): Promise<Result>;
   show(result: Result): string;
 }
 
-/** Adds a command that does something with the one thing that its argument names. */
 export function addIdCommand<Result>(
   group: Command,
   { name, description, id: [argument, meaning], run, show }: IdCommand<Result>,

@@ -151,12 +151,10 @@ export function limitConnections(
   server.once('close', () => clearInterval(checks));
 }
 
-/** Identifies an open connection: its addresses and ports. */
 export function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
   return [remoteAddress, remotePort, localAddress, localPort].join(' ');
 }
 
-/** One connection: gives the parser one request at a time. */
 class Connection {
   readonly #socket: Socket;
   readonly #entry: OpenConnection;
@@ -168,7 +166,6 @@ class Connection {
   #request: IncomingMessage | undefined;
   /** Bytes of its body that have not come yet, where its length was given. */
   #bodyBytes = 0;
-  /** Answers that the kernel has not taken yet. */
   #unanswered = 0;
   #isHeld = false;
   #sentBytes = 0;
@@ -200,7 +197,6 @@ class Connection {
     });
   }
 
-  /** An answer on this connection has made progress; so many bytes are in memory for it. */
   noteUnsent(response: TrackedResponse, bytes: number): void {
     this.#unsent.note(response, response.caller ?? this.#address, bytes);
   }
@@ -273,7 +269,7 @@ class Connection {
   }
 }
 
-/** How many bytes at the end may be the beginning of the end of a head. */
+/** Bytes at the end that may begin the end of a head. */
 function begunEnd(bytes: Buffer): number {
   for (const length of [3, 2, 1]) {
     if (bytes.subarray(-length).equals(endOfHead.subarray(0, length))) return length;

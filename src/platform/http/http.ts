@@ -92,7 +92,6 @@ export function createHttp(timeoutMs: number): Http {
   };
 }
 
-/** Options of a request that nothing is sent of from `sendBefore` on, milliseconds of `now()`. */
 type TimedOptions = Dispatcher.DispatchOptions & { sendBefore?: number };
 
 /**

@@ -33,7 +33,7 @@ interface OutboundAnswer {
   retryAfter: string | undefined;
 }
 
-/** Too little time was left to send it, or to hear what became of it. */
+/** Too little time was left to send it, or to hear its outcome. */
 export class TooLate extends Error {}
 
 export interface OutboundHttp {

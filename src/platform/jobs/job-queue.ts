@@ -11,7 +11,7 @@ type JobStep = (signal: AbortSignal) => Promise<unknown>;
 export interface Job {
   /** Letters, digits, `-`; also the name of its queue. */
   name: string;
-  /** When, as a cron expression of five fields, UTC. */
+  /** Cron expression of five fields, UTC. */
   cron: string;
   /**
    * Steps by name, done one after the other. One that throws does not stop the next; the job is then repeated, after 1
@@ -23,10 +23,8 @@ export interface Job {
 }
 
 export interface JobQueue {
-  /** Makes the queues if need be and starts to work. */
   start(): Promise<void>;
   stop(): Promise<void>;
-  /** Does one job soon, apart from its schedule. */
   runSoon(name: string): Promise<void>;
 }
 
@@ -115,10 +113,9 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
 /** A failure with the same message is logged again after so long. */
 const repeatMs = 60_000;
 
-/** Logs failures of the queue: those of an outage of the database once, however many workers ask it in vain. */
 class QueueFailures {
   readonly #log: Log;
-  /** With what the last statement failed, where the database was away. */
+  /** Failure of the last statement, where the database was away. */
   #outage: { error: unknown; isLogged: boolean } | undefined;
   #last = { message: '', at: Number.NEGATIVE_INFINITY };
 

@@ -5,7 +5,6 @@ import { formatTimestamp } from '../base/moment.ts';
 import { escapeLines } from '../base/visible-text.ts';
 import { LogFile } from './log-file.ts';
 
-/** The logger's interface for all modules: facts first, then a sentence. */
 export interface Log {
   debug(facts: object, message: string): void;
   info(facts: object, message: string): void;

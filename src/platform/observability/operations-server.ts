@@ -13,7 +13,6 @@ interface OperationsServer {
   close(): Promise<void>;
 }
 
-/** Prometheus and probes need a few. */
 const maxConnections = 100;
 
 /**

@@ -143,7 +143,6 @@ function asSpan(recorded: RecordedSpan, tracer: Tracer): Span {
   };
 }
 
-/** Logs that a collector refuses what it is sent: the SDK itself logs nothing. */
 function withWarnings(exporter: SpanExporter, log: Log): SpanExporter {
   let warnedAt = Number.NEGATIVE_INFINITY;
   return {

@@ -53,7 +53,6 @@ export class RequestDurations {
     series.sum += seconds;
   }
 
-  /** As the library's metrics are read. */
   async get() {
     const { help, type, aggregator } = this;
     return { name, help, type, aggregator, values: [...this.#series.values()].flatMap(valuesOf) };

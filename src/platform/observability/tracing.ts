@@ -2,7 +2,6 @@ import { type Span, type SpanAttributes, startPlainSpan } from '../base/span.ts'
 import type { TraceContext } from '../base/trace-context.ts';
 import type { OtlpProtocol, OtlpTracingOptions } from './otlp-tracing.ts';
 
-/** Traces of the service: recorded where the standard variables ask for it, otherwise only passed on. */
 export interface Tracing {
   /** Begins the span of a request; `parent` is what the caller sent. The description is made only if it is recorded. */
   startRequest(parent: TraceContext | undefined, describe: () => SpanDescription): Span;
@@ -15,7 +14,6 @@ interface SpanDescription {
   attributes: SpanAttributes;
 }
 
-/** Nothing is recorded: ids for the log and for the systems that are called. */
 export const plainTracing: Tracing = {
   startRequest: (parent) => startPlainSpan(parent),
   stop: async () => {},

@@ -7,7 +7,6 @@ import {
   Registry,
 } from 'prom-client';
 
-/** All metrics of one worker at one moment, as they travel between processes. */
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
 /**

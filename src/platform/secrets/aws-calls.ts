@@ -5,7 +5,6 @@ import { SecretsUnavailable } from './secrets-manager.ts';
 /** Most pages of a list, of 100 names each. */
 const maxPages = 500;
 
-/** The service refused with one of its documented errors, which the caller can handle. */
 export class AwsRefusal extends Error {
   override readonly name = 'AwsRefusal';
   /** Such as `ResourceNotFoundException`. */
@@ -20,7 +19,6 @@ export class AwsRefusal extends Error {
   }
 }
 
-/** Refusals that callers handle; every other error is `SecretsUnavailable`. */
 const documented = [
   'ResourceNotFoundException',
   'ResourceExistsException',
@@ -108,7 +106,6 @@ export class AwsCalls {
     );
   }
 
-  /** Resolves when the service answers and the credentials are good. */
   async ping(prefix: string): Promise<void> {
     await this.#send('ListSecrets', (client, options) =>
       client.listSecrets({ Filters: [{ Key: 'name', Values: [prefix] }], MaxResults: 1 }, options),

@@ -24,7 +24,6 @@ interface AwsOptions {
 
 /** Stage of a version that is about to become current. It stays on it until the next write takes it away. */
 const nextStage = 'HANDOFF_NEXT';
-/** Stage of the version that stands for a deleted secret until the service has removed it. */
 const deletedStage = 'HANDOFF_DELETED';
 
 /** How long a create waits for a deletion of the same secret, which the service does in the background. */

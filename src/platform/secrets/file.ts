@@ -158,7 +158,6 @@ async function readSecret(path: string): Promise<Secret | undefined> {
   }
 }
 
-/** The whole file, also one that is growing. */
 async function readWhole(file: number, path: string, size: number): Promise<Buffer> {
   if (size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
   const buffer = Buffer.allocUnsafe(size + 1);

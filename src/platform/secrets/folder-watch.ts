@@ -53,7 +53,6 @@ class FolderWatch {
   #rescan(): boolean {
     const wanted = new Set<string>();
     let different = false;
-    /** Watches the folder and those inside it; returns whether it is there. */
     const watchAll = (path: string) => {
       const found = statFolder(path);
       if (found === undefined) return false;

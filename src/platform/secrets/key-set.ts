@@ -2,7 +2,6 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { randomBytes } from '../base/chance.ts';
 import { retryOnConflict, type Secret, type SecretsManager } from './secrets-manager.ts';
 
-/** A key in several versions: the first one is used for new values, all of them for existing ones. */
 export interface KeySet {
   readonly current: { version: number; key: KeyObject };
   get(version: number): KeyObject | undefined;

@@ -5,7 +5,6 @@ import { randomFraction, sleep } from '../base/chance.ts';
  * segments of `[A-Za-z0-9._-]`, joined by `/`, none of them `.` or `..`.
  */
 export interface SecretsManager {
-  /** Shown in logs and health. */
   readonly kind: 'file' | 'vault' | 'aws';
   /** The secret, or undefined where there is none. Throws `SecretsUnavailable`. */
   read(name: string): Promise<Secret | undefined>;

@@ -4,7 +4,6 @@ import type { Settings } from '../settings/table.ts';
 import type { SecretsManager } from './secrets-manager.ts';
 import type { VaultOptions } from './vault.ts';
 
-/** Opens the chosen secrets manager; only its adapter is loaded. */
 export async function openSecretsManager(
   settings: Pick<Settings, 'secretsManager' | 'secretsDir' | 'vault' | 'aws'>,
   log: Log,
@@ -16,7 +15,6 @@ export async function openSecretsManager(
   return (await import('./vault.ts')).createVaultSecretsManager({ ...vaultOptions(vault), log });
 }
 
-/** The checked settings `vault.*` as the adapter takes them. */
 export function vaultOptions(vault: Settings['vault']): VaultOptions {
   const { address, mount, prefix, namespace, token, kubernetesRole, caFile } = vault;
   return {

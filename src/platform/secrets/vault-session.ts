@@ -5,7 +5,6 @@ import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 import { asObject, refusal, type VaultAnswer, type VaultHttp } from './vault-http.ts';
 
-/** A token from the settings, or the identity of a Kubernetes pod, for which Vault issues one. */
 export type VaultSignIn =
   | { method: 'token'; token: string }
   | { method: 'kubernetes'; role: string; tokenFile: string; mount: string };

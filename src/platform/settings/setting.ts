@@ -1,11 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
 
-/** One row of the table: everything that is known of a setting stands here and nowhere else. */
 export interface Setting<
   S extends TSchema = TSchema,
   D = string | number | boolean | readonly string[] | readonly object[] | undefined,
 > {
-  /** Environment variable that overrides the configuration file. */
   env: string;
   /** Its `description` says what is allowed, where type and bounds do not. */
   schema: S;
@@ -20,7 +18,6 @@ export interface Setting<
   onlyWith?: 'vault' | 'aws';
 }
 
-/** Values that the defaults of later settings may follow from. */
 export interface Earlier {
   production: boolean;
   host: string;
@@ -32,7 +29,6 @@ export interface Earlier {
 
 type Rest<S extends TSchema> = Pick<Setting<S>, 'normalize' | 'secret' | 'onlyWith'>;
 
-/** A row; the type of its value follows from schema and default. */
 export function setting<S extends TSchema, D extends Static<S> | undefined>(
   env: string,
   schema: S,

@@ -4,7 +4,6 @@ import { assembleSettings } from './sources.ts';
 import type { Settings, SettingsPart, SettingsTable } from './table.ts';
 import { unknownVariables } from './variables.ts';
 
-/** Everything that is wrong with the settings, one line a fault. */
 export class SettingsError extends Error {
   override readonly name = 'SettingsError';
   readonly faults: readonly string[];

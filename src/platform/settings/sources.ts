@@ -6,7 +6,6 @@ import type { Setting } from './setting.ts';
 import type { SettingsTable } from './table.ts';
 import { isServiceLink } from './variables.ts';
 
-/** The values of file and environment, before they are checked together. */
 interface Assembled {
   raw: Record<string, unknown>;
   /** Keys that are set, to a valid value or not. */
@@ -90,7 +89,6 @@ function readSections(
   return sections;
 }
 
-/** Turns `{crm: {loginUrl}}` into `[["crm.loginUrl", …]]`; what the table does not know becomes a fault. */
 function flatten(
   table: SettingsTable,
   object: Record<string, unknown>,
@@ -110,7 +108,6 @@ function flatten(
   return found;
 }
 
-/** The most similar key, for the message about an unknown one; empty if none is similar. */
 function suggest(table: SettingsTable, unknown: string): string {
   const distances = Object.keys(table).map((key) => ({
     key,
@@ -155,7 +152,6 @@ interface Bounds {
   description?: string;
 }
 
-/** The schema as the end of a sentence that starts with the wrong value. */
 function expected(schema: TSchema): string {
   const { type, enum: choices, description, ...bounds } = schema as Bounds;
   if (choices) return `is not one of ${choices.join(', ')}`;

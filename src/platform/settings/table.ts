@@ -276,14 +276,12 @@ export interface SettingsPart {
   check?(read: Read): string[];
 }
 
-/** The settings as they were read, with what else the rules need. */
 export interface Read<T extends SettingsTable = SettingsTable> {
   raw: { readonly [K in keyof T]: Static<T[K]['schema']> | undefined };
   /** Keys that are set, to a valid value or not. */
   set: ReadonlySet<string>;
   env: NodeJS.ProcessEnv;
   production: boolean;
-  /** A setting as messages name it, with its variable. */
   named(key: string): string;
 }
 
@@ -308,12 +306,10 @@ export type Settings = SettingsOf<typeof platformSettings> & {
 /** A section whose connection is configured: nothing of it is missing. */
 export type Complete<S> = { readonly [K in keyof S]: Exclude<S[K], undefined> };
 
-/** The settings `crm.*` with an org, real or simulated. */
 export type CrmSettings = Complete<
   Omit<Settings['crm'], 'dailyCallBudget' | 'mappingFile' | 'name' | 'ownerMatch' | 'simulatedOrg'>
 > &
   Pick<Settings['crm'], 'dailyCallBudget'>;
 
-/** The settings `tls.*` where the API port speaks TLS. */
 export type TlsSettings = Complete<Pick<Settings['tls'], 'certFile' | 'keyFile'>> &
   Partial<Pick<Settings['tls'], 'clientCaFile' | 'clientAuth'>>;

@@ -32,7 +32,6 @@ export function isServiceLink(name: string, value: string): boolean {
   return serviceLink.test(name) || (name.endsWith('_PORT') && serviceAddress.test(value));
 }
 
-/** One fault for each variable that is set and has a prefix of this product, but is no setting. */
 export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): string[] {
   return otherVariables(table, env)
     .filter((name) => isOwn(table, name))

@@ -1,6 +1,5 @@
 import type { Kysely } from 'kysely';
 
-/** The port to the database; every adapter speaks PostgreSQL's SQL. */
 export interface Database {
   readonly kind: 'pglite' | 'postgres';
   /** For what requests wait for: a database that does not answer in 2.5 s counts as unavailable. */

@@ -28,7 +28,6 @@ export interface Held {
   readonly deadline: number;
 }
 
-/** Rows that a statement leases, with their deadline. Throws what the statement does. */
 export async function withDeadline<Row extends Held>(
   lease: () => Promise<readonly Omit<Row, keyof Held>[]>,
 ): Promise<Row[]> {
@@ -46,7 +45,6 @@ export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint
 
 interface LeasedTable {
   table: string;
-  /** Its name in the statements. */
   row: string;
   key: readonly string[];
   leasedUntil?: string;
@@ -71,9 +69,7 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
     begin,
     /** Assignment: the row has no owner. */
     end: sql`${sql.ref(leasedUntil)} = now()`,
-    /** Condition: the row has no owner. */
     isOver,
-    /** Condition: the row has still the owner with this fence. */
     isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,
     /** Leases rows; those that another statement takes at the same time are passed over. Throws what the database does. */
     takeDue<Row extends Held>(queries: Database['sql'], { where, orderBy, limit, returning }: DueRows) {

@@ -95,7 +95,6 @@ export const createHistory = `
     end if;
   end $$`;
 
-/** Query for the migrations that the database has, the newest last; also where the table is an older program's. */
 export const selectApplied =
   "select version, (to_jsonb(applied) ->> 'oldest_program')::integer as oldest_program " +
   'from schema_migrations applied order by version';

@@ -22,7 +22,6 @@ export function isOfTest(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`coalesce(starts_with(${consumerId}, ${sql.lit(testIdStart)}), false)`;
 }
 
-/** A pattern for LIKE: any text with this one in it. */
 export function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`;
 }
