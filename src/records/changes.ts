@@ -2,7 +2,6 @@ import type { Call } from '../platform/base/call.ts';
 import type { FieldValues, Links } from './records.ts';
 import type { Resource } from './resource.ts';
 
-/** The port through which changes of records are read, by any system or user. */
 export interface ChangeSource {
   /**
    * One call for what has changed in all these resources; of each in the order of stamp and native id, behind its position.
@@ -41,7 +40,7 @@ export interface ChangePosition {
 }
 
 export interface ChangedPage {
-  /** Of each resource in its order; each once. */
+  /** Records in the order of their resources, each once. */
   records: ChangedRecord[];
   /** Resources of which nothing is left behind these records. */
   complete: ReadonlySet<Resource>;
@@ -49,7 +48,6 @@ export interface ChangedPage {
   sentAt: number;
 }
 
-/** A record as it is now. Several changes in a row show as the last one. */
 export interface ChangedRecord {
   resource: Resource;
   nativeId: string;

@@ -4,16 +4,13 @@ import { boolean, type Resource, text } from './resource.ts';
 
 const name = 'created_by';
 const description = 'Who made it through the API; null where it was made in another way.';
-/** Added together, and shown together. */
 const part = { optional: name, within: { name, description } };
 
 /** Characters that the CRM's fields hold, in UTF-16 code units. */
 const maxLength = 255;
 
-/** The field that says which consumer made a record. */
 export const ownerField = 'consumer_id';
 
-/** Who made a record through the API: written when it is created and never changed. */
 export const createdByFields = {
   consumer_id: text('Consumer_Id__c', {
     description: 'Id of the consumer that made the record.',
@@ -44,7 +41,6 @@ export const createdByFields = {
   }),
 };
 
-/** Who makes a record, as its fields have it; nothing for the service's own work. */
 export type Creator = Pick<Call, 'consumerId' | 'consumerName' | 'actor' | 'subject'>;
 
 export function creatorValues({ consumerId, consumerName, actor, subject }: Creator): FieldValues {
@@ -62,7 +58,6 @@ export function creatorOf({ fields }: Pick<Resource, 'fields'>, creator: Creator
   return fields[ownerField] === undefined ? {} : creatorValues(creator);
 }
 
-/** The consumer that made something, as answers name it. */
 export function viewOfCreator(creator: Creator & { consumerId: string }) {
   const { consumerId, consumerName = null, actor = null, subject } = creator;
   return { consumer_id: consumerId, consumer_name: consumerName, actor, verified: subject !== undefined };

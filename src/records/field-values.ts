@@ -102,7 +102,6 @@ function invalidValues(faults: Fault[], fit: OrgFit): Problem {
   });
 }
 
-/** What a hand-off, or a booking that is made in the same way, says; `details` is JSON text. */
 export interface HandedOff {
   type: string;
   trip_id: string;
@@ -134,7 +133,6 @@ export function valuesFrom(resource: Resource, handedOff: HandedOff): FieldValue
   return values;
 }
 
-/** The names of the fields that `valuesFrom` would write. */
 export function namesFrom({ fields }: Pick<Resource, 'fields'>, body: unknown): string[] {
   const valueAt = (from: readonly string[]) =>
     from.reduce<unknown>(
@@ -149,7 +147,6 @@ export function namesFrom({ fields }: Pick<Resource, 'fields'>, body: unknown): 
   );
 }
 
-/** The body of the hand-off that says so, as JSON text. */
 function bodyOf({ name, source, details, ...rest }: HandedOff): string {
   const [outer, inner] = [JSON.stringify(rest), JSON.stringify({ name, source })];
   return `${outer.slice(0, -1)},"result":${inner.slice(0, -1)},"details":${details}}}`;
@@ -160,7 +157,6 @@ export function pointerTo(parts: readonly string[]): string {
   return `#/${parts.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/')}`;
 }
 
-/** Whether a record has all these values. */
 export function hasValues({ fields }: Resource, has: FieldValues, wanted: FieldValues): boolean {
   return Object.entries(wanted).every(([name, value]) => isSame(fields[name]?.kind, has[name], value));
 }

@@ -1,9 +1,7 @@
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
-/** Fields of a member that are shown beside a record. */
 export const shownOfMember = ['id', 'first_name', 'last_name', 'email'];
-/** Name of the object in which answers show it. */
 export const includedPart = 'member';
 const part = { name: includedPart, description: 'The member; null where there is none.' };
 
@@ -21,12 +19,10 @@ export function withMember(base: Resource, member: Resource): Resource {
   return { ...base, fields: { ...base.fields, ...Object.fromEntries(fields) }, included: { base, member } };
 }
 
-/** A member's values as those of the record that names it. */
 export function memberValues(values: FieldValues | undefined): FieldValues {
   return Object.fromEntries(shownOfMember.map((name) => [`member.${name}`, values?.[name] ?? null]));
 }
 
-/** The name under which what is made for a resource is kept. */
 export function resourceKey({ name, included }: Resource): string {
   return included === undefined ? name : `${name} with member`;
 }

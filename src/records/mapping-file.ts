@@ -25,20 +25,17 @@ export const maxMappingBytes = 256 * 1024;
 const mostAliases = 100;
 const mostFaults = 50;
 
-/** Something that is wrong in the file. */
 interface MappingFault {
   line: number;
   column: number;
   message: string;
 }
 
-/** The mapping, or all that is wrong with the file, in the order of its lines. */
 type ParsedMapping = { mapping: Mapping } | { faults: MappingFault[] };
 
 type Path = readonly (string | number)[];
 type Found = { path: Path; message: string };
 
-/** What to say in place of the parser's own words. */
 const ownWords: Partial<Record<ErrorCode, string>> = {
   NON_STRING_KEY: 'a name must be text, not an object or a list',
   RESOURCE_EXHAUSTION: 'this is nested too deeply',
@@ -126,7 +123,6 @@ function repeatedNames({ items }: YAMLMap): { offset: number; message: string }[
   });
 }
 
-/** Tells where the deepest part of a path that is there begins: its name in the file, or the item of a list. */
 function offsetsIn({ contents }: Document): (path: Path) => number {
   // Names are looked up once in each map: many faults can be in one that has many names.
   const maps = new Map<YAMLMap, ReadonlyMap<string, Pair>>();
@@ -166,7 +162,6 @@ function faultsOf(content: unknown): Found[] {
   return [...ofSchema, ...nameFaults(content).filter(({ path }) => !isWithin([...path, ''], wrong))];
 }
 
-/** Whether one of these places is around the path. */
 function isWithin(path: Path, places: ReadonlySet<string>): boolean {
   return path.some((_, length) => places.has(textOf(path.slice(0, length))));
 }
@@ -207,7 +202,6 @@ function allErrors(content: unknown) {
   }
 }
 
-/** The description of the schema that was not met, or of the one around it. */
 function expectedAt(schemaPath: string, path: Path): string {
   let schema: Record<string, unknown> | undefined = { ...mappingSchema };
   let expected = 'of another form';
@@ -228,11 +222,8 @@ function unknownName(path: Path): string {
   return 'is not known';
 }
 
-/** Names that lists have for themselves. */
 const listParameters = ['limit', 'cursor', 'updated_since', 'q'];
-/** What a hand-off's body has. */
 const handoffParts = ['type', 'trip_id', 'member_id', 'result'];
-/** What of it is an object, which no field holds. */
 const handoffObjects = ['/result', '/result/details'];
 
 function nameFaults(content: unknown): Found[] {
@@ -254,10 +245,8 @@ function nameFaults(content: unknown): Found[] {
   return found;
 }
 
-/** Columns that the service names by itself, beside those of fields. */
 const ownColumns = ['Id', 'IsDeleted', 'SystemModstamp'];
 
-/** A column, and the place in the file that names it, or would. */
 interface UsedColumn {
   at: Path;
   column: string;
@@ -288,7 +277,6 @@ function sharedColumns(path: Path, given: ResourceMapping, resource: Resource): 
   });
 }
 
-/** The columns of a field of the API, as the file names them, or by default. */
 function columnsOf(name: string, { crm }: Field, fields: Record<string, unknown>): UsedColumn[] {
   const defaults = [crm.path.split('.')[0] ?? '', ...(crm.continuations ?? [])];
   const own = name in fields ? fields[name] : defaults;

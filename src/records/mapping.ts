@@ -30,9 +30,7 @@ const columns = Type.Union([column, Type.Array(column, { minItems: 1, maxItems: 
 const orNull = (schema: TSchema & { description?: string }) =>
   Type.Union([schema, Type.Null()], { description: `${schema.description}, or null where the org has none` });
 
-/** Fields that every record of the CRM has under one name. */
 const standard = ['created_at', 'updated_at'];
-/** Without these a record could not be made or found. */
 const needed = ['id', 'trip_id', 'member_id', 'name', 'details'];
 
 function columnSchema(name: string): TSchema {
@@ -174,7 +172,6 @@ export const mappingSchema = Type.Object(
 
 export type Mapping = Static<typeof mappingSchema>;
 
-/** What the file says of one resource. */
 export interface ResourceMapping {
   object?: string;
   fields?: Record<string, string | string[] | null>;
@@ -192,14 +189,12 @@ interface AddedMapping {
   from?: string;
 }
 
-/** The declarations that the whole service works with. */
 export interface Resources {
   member: Resource & { name: 'member'; collection: 'members' };
   quote: Resource & { name: 'quote'; collection: 'quotes' };
   booking: Resource & { name: 'booking'; collection: 'bookings' };
 }
 
-/** In the order in which one refers to the other: members come first. */
 export function listOf({ member, quote, booking }: Resources) {
   return [member, quote, booking] as const;
 }
@@ -299,7 +294,6 @@ export function pointerParts(pointer: string): string[] {
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-/** What stands in the way of fields whose type the org has not said. */
 export function untyped(fields: Resource['fields']) {
   return Object.entries(fields).flatMap(([name, { kind, crm }]) =>
     kind === 'unknown'

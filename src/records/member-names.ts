@@ -9,7 +9,6 @@ import type { FieldValues, Records } from './records.ts';
 import { representationSchema } from './representation.ts';
 import type { Resource } from './resource.ts';
 
-/** Where members are read that stand beside what is no record of the CRM. */
 export interface MemberSource {
   records: Pick<Records, 'find'>;
   member: Resource;
@@ -59,7 +58,6 @@ export function viewOfMember(
   return Object.fromEntries(names.map((name) => [name, values[name] ?? null]));
 }
 
-/** The member beside what is no record of the CRM, in answers. */
 export const memberBeside = (
   representationSchema(withMember(quote, usualMember)) as unknown as { properties: { member: TSchema } }
 ).properties.member;

@@ -32,7 +32,6 @@ export const member = defineResource({
   },
 });
 
-/** The refusal of a record whose field names a member that the CRM does not have. */
 export function unknownMember(field: string, facts: ProblemFacts = {}): Problem {
   const errors = [{ pointer: `#/${field}`, message: 'The CRM knows no such member.' }];
   return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });

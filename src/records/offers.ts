@@ -3,7 +3,7 @@ import { defineOffer } from '../platform/base/offers.ts';
 import type { ListQuery, RecordPage, StoredRecord } from './records.ts';
 import type { Resource } from './resource.ts';
 
-/** Members that are kept for a short time, to spare calls to the CRM. */
+/** Spares calls to the CRM. */
 export interface MemberCache {
   /**
    * The member from the cache, with its age, else from `fetch`; what that finds is kept, and nothing where it finds nothing.
@@ -24,14 +24,14 @@ export interface MemberCache {
 
 export const memberCache = defineOffer<MemberCache>('the cache of members');
 
-/** The copy of the CRM's records, which costs no call. */
+/** The copy costs no call. */
 export interface RecordCopy {
   find(
     resource: Resource,
     externalId: string,
     call: Call,
   ): Promise<{ record: StoredRecord | undefined } | undefined>;
-  /** However old; undefined where the copy cannot answer. */
+  /** Records however old; undefined where the copy cannot answer. */
   list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
 }
 
@@ -42,7 +42,6 @@ export type RequireFreeBooking = (externalId: string, call: Call) => Promise<voi
 
 export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
 
-/** What becomes of test consumers; without it they are refused. */
 interface TestWorlds {
   /** Each deletes its part of a test consumer's world that is at least so many days old. */
   readonly emptying: Set<(consumerId: string, days: number) => Promise<void>>;

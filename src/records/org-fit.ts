@@ -1,10 +1,8 @@
 import { Problem } from '../platform/base/problem.ts';
 import type { ProblemFacts } from '../platform/base/problems.ts';
 
-/** What is impossible in the org as it is: to read a field, to write it, to filter by it, or to create a record. */
 export type Need = 'read' | 'write' | 'filter' | 'create';
 
-/** Something of a resource that does not fit the org. */
 export interface Misfit {
   /** The API's field; undefined: it is about the whole object. */
   name?: string | undefined;
@@ -16,7 +14,6 @@ export interface Misfit {
   needs: readonly Need[];
 }
 
-/** A refusal that the org as it is now may explain, or end. */
 export interface OrgRefusal {
   /**
    * What it is about, such as the code and the fields of an error: for the same the org is looked at once in 5 minutes. None
@@ -52,7 +49,6 @@ export class OrgFit {
     this.#object = object;
   }
 
-  /** All that is known, in the place of what was known before. */
   set(misfits: readonly Misfit[]): void {
     this.#misfits = misfits;
     this.hidden = new Set(
@@ -60,7 +56,6 @@ export class OrgFit {
     );
   }
 
-  /** One more, as a refusal of the CRM has shown. */
   note(misfit: Misfit): void {
     const isKnown = this.#misfits.some(
       ({ name, problem }) => name === misfit.name && problem === misfit.problem,
@@ -120,13 +115,12 @@ export class OrgFit {
     throw this.refusal(this.why('read', name) ?? unseen);
   }
 
-  /** The answer to a request that needs what does not fit. Has the org looked at again. */
+  /** Has the org looked at again. */
   refusal(misfit: Misfit, facts?: ProblemFacts): Problem {
     void this.onRefused();
     return this.problemOf(misfit, facts);
   }
 
-  /** The same where the org was looked at just now. */
   problemOf({ name, column, problem }: Misfit, facts: ProblemFacts = {}): Problem {
     const where = column === null ? this.#object : `${this.#object}.${column}`;
     const subject = name === undefined ? where : `${name} (${where})`;
@@ -134,7 +128,6 @@ export class OrgFit {
     return new Problem('crm_error', detail, { ...facts, isOfOrg: true });
   }
 
-  /** What a refusal of a caller's values says of itself: it rests on what the org was. */
   lookAgain(about: string): Pick<ProblemFacts, 'lookAgain'> {
     return { lookAgain: () => this.onRefused({ about, waitMs: 1000, isOwn: true }) };
   }

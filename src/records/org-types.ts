@@ -15,7 +15,7 @@ export type OrgType =
   /** RFC 3339; the CRM keeps whole seconds. */
   | { kind: 'timestamp' }
   | { kind: 'choice'; values: readonly string[] }
-  /** Several of these values; of any where there are none. */
+  /** Any values where none are listed. */
   | { kind: 'choices'; values?: readonly string[] | undefined };
 
 /** A value as it is kept, or what is wrong with it, as the end of a sentence. */
@@ -50,12 +50,10 @@ const typeNames: Record<OrgType['kind'], string> = {
   choices: 'a list of values',
 };
 
-/** What values of this type are, whatever their bounds. */
 export function nameOfType({ kind }: OrgType): string {
   return typeNames[kind];
 }
 
-/** JSON Schema of a value in requests and answers. */
 export function schemaOf(type: OrgType): TSchema {
   if (type.kind === 'text') return Type.String({ minLength: 1, maxLength: type.maxLength });
   if (type.kind === 'number') return numberSchema(type);
@@ -79,7 +77,6 @@ function numberSchema({ whole, decimals }: OrgType & { kind: 'number' }): TSchem
   return Type.Number({ ...bounds, examples: [1.5], 'x-decimals': decimals });
 }
 
-/** Schema of one value in the query of a list. */
 export function filterSchemaOf(type: OrgType): TSchema {
   if (type.kind !== 'choices') return schemaOf(type);
   return type.values ? Type.Enum([...type.values]) : Type.String({ minLength: 1, maxLength: 255 });
@@ -102,7 +99,6 @@ export function readJsonValue(type: OrgType, json: string): ReadValue {
   }
 }
 
-/** Reads the value of a filter. */
 export function readFilter(type: OrgType, text: string): ReadValue {
   if (type.kind === 'choices') return readChoice(type.values, text);
   // Null is a value of JSON, and none to look for.

@@ -60,12 +60,9 @@ const fields = {
 
 const search = [['name'], ['source']] as const;
 
-/** What a hand-off writes of a record, and a reservation of its booking, by the word of a consumer. */
 export const handedOffFields = ['trip_id', 'member_id', 'name', 'source', 'details'] as const;
 
-/** Statuses of bookings that reservations make, beside that of new records. */
 export const laterStatuses = ['pending', 'confirmed', 'cancelled'] as const;
-/** Statuses that the service writes: that of new records first. */
 export const writtenStatuses = { quote: ['created'], booking: ['created', ...laterStatuses] } as const;
 
 export const quote = defineResource({

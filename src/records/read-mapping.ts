@@ -3,7 +3,6 @@ import { type Resources, resourcesOf } from './mapping.ts';
 import { maxMappingBytes, parseMapping } from './mapping-file.ts';
 import type { OwnerRule } from './resource.ts';
 
-/** All that is wrong with a mapping file, a line each. */
 export class MappingError extends Error {
   readonly faults: readonly string[];
 

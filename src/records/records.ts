@@ -52,9 +52,8 @@ export interface Records {
     call: Call,
     options?: CreateOptions,
   ): Promise<StoredRecord | undefined>;
-  /** The record, or undefined. */
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
-  /** The same, including records in the recycle bin, which the CRM keeps for 15 days. */
+  /** Includes records in the recycle bin, which the CRM keeps for 15 days. */
   findWithDeleted(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined>;
   /** Newest first, ties broken by External ID (descending too). */
   list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage>;
@@ -69,7 +68,7 @@ export interface Records {
     values: FieldValues,
     call: Call,
   ): Promise<void>;
-  /** The same; returns the record as it is then, read in the same call where possible. Undefined: it was deleted meanwhile. */
+  /** Undefined: the record was deleted meanwhile. */
   updateAndRead(
     resource: Resource,
     record: StoredRecord,
@@ -85,7 +84,6 @@ export interface MayExist {
   mayExist?: boolean | undefined;
 }
 
-/** Whether a record of this External ID was there; undefined where the call made it. */
 export interface Found {
   /** `after loss`: an earlier call of unknown outcome may have made it. */
   found?: 'there' | 'after loss' | undefined;
@@ -101,7 +99,6 @@ export interface RecordKey {
   externalId: string;
 }
 
-/** A new record, or a change of one that was read. */
 export interface RecordWrite extends RecordKey {
   values: FieldValues;
   /** Undefined for a new one. */
@@ -110,7 +107,6 @@ export interface RecordWrite extends RecordKey {
   validUntil?: number | undefined;
 }
 
-/** Why one of several writes was refused. */
 export interface WriteRefusal {
   index: number;
   problem: Problem;
@@ -166,7 +162,6 @@ export interface StoredRecord extends RecordRef {
   /** All fields of the resource; null where the CRM has none or holds something of another type. */
   values: FieldValues;
   links?: Links;
-  /** It is in the recycle bin. */
   isDeleted?: boolean;
   /** Seconds since the CRM had it so; undefined where the CRM answered. */
   ageSeconds?: number;
@@ -197,7 +192,7 @@ export interface ListQuery {
 
 export interface ListedRecord {
   id: string;
-  /** The moment that orders it. */
+  /** Moment by which the page is ordered. */
   at: string;
   /** The record as `represent` wrote it, in UTF-8. */
   json: Buffer;
@@ -205,7 +200,6 @@ export interface ListedRecord {
 
 export interface RecordPage {
   records: ListedRecord[];
-  /** There are records after these. */
   hasMore: boolean;
   /** Seconds since the CRM had them so; undefined where the CRM answered. */
   ageSeconds?: number;

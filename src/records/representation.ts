@@ -7,7 +7,6 @@ import { toJson } from './org-types.ts';
 import type { FieldValues } from './records.ts';
 import type { Field, Resource } from './resource.ts';
 
-/** Writes a record as the JSON text that consumers see; fields in the order of the declaration. */
 export type Represent = (values: FieldValues) => string;
 
 /**
@@ -65,7 +64,6 @@ function partWriter(fields: Resource['fields']): Represent {
   return (values) => ((values[first] ?? null) === null ? 'null' : write(values));
 }
 
-/** What stands in an answer by its name: a field, or several in an object of their own. */
 function partsOf(fields: Resource['fields']): [string, Field | Resource['fields']][] {
   const parts = new Map<string, Field | Record<string, Field>>();
   for (const [name, field] of Object.entries(fields)) {
@@ -122,7 +120,6 @@ function partSchema(fields: Resource['fields']): TSchema {
   return Type.Union([part, Type.Null()], { description: first?.within?.description ?? '' });
 }
 
-/** Name of the resource's schema in the documentation; others are named after it. */
 export function schemaName({ name }: Resource): string {
   return `${name[0]?.toUpperCase()}${name.slice(1)}`;
 }
@@ -133,7 +130,6 @@ function orNull({ schema }: Field): TSchema {
   return Type.Union([type, Type.Null()], description === undefined ? {} : { description });
 }
 
-/** Schema of the body that creates a record. */
 export function creationSchema(resource: Resource): TSchema {
   const properties = writableProperties(resource, ({ schema, required }) =>
     required ? schema : Type.Optional(schema),

@@ -4,7 +4,6 @@ import type { TextColumns } from '../platform/base/split-text.ts';
 import { OrgFit } from './org-fit.ts';
 import { filterSchemaOf, type OrgType, schemaOf } from './org-types.ts';
 
-/** Where a field lives in the CRM: a column, or the External ID of the record that a lookup points to. */
 export interface CrmColumn {
   /** Path as a query selects it, e.g. `Trip_Id__c` or `Member__r.External_Id__c`. */
   path: string;
@@ -20,13 +19,10 @@ export type FieldKind = 'uuid' | 'json' | OrgType['kind'] | 'unknown';
 export interface Field<S extends TSchema = TSchema> {
   kind: FieldKind;
   crm: CrmColumn;
-  /** JSON Schema of the value in requests and answers, with its description. */
   schema: S;
-  /** Written by consumers; otherwise read only. */
   writable: boolean;
   /** Needed to create a record. */
   required: boolean;
-  /** A list can be filtered by it. */
   filter: boolean;
   /** The column is an external ID, so that the CRM indexes it. */
   indexed: boolean;
@@ -45,7 +41,6 @@ export interface Field<S extends TSchema = TSchema> {
   isAbsent?: true;
   /** The values that a restricted picklist of the org takes, where the field is one. */
   values?: readonly string[] | undefined;
-  /** For a field that a mapping adds: its type is the org's, and known once the org was looked at. */
   added?: {
     type: OrgType | undefined;
     /** The type that it had when the service first knew it. */
@@ -64,7 +59,6 @@ export function allowedValues(one: Field): readonly string[] | undefined {
 /** A value that is written into each new record: as it is, or the id of a record type. */
 export type Constant = string | number | boolean | { recordType: string };
 
-/** Fields of Salesforce users that can say who acts. */
 export const ownerMatches = ['Email', 'Username', 'FederationIdentifier'] as const;
 
 /** Who owns new records: the user whose field says who acts, else the queue (by developer name) or user (by user name). */
@@ -82,24 +76,21 @@ export interface Resource {
   fields: Readonly<Record<string, Field>>;
   /** The texts in which a search (`q`) looks: fields, or several that are one text with a space between. */
   search?: readonly (readonly string[])[];
-  /** Constants by column. */
   constants?: Readonly<Record<string, Constant>>;
   /** Undefined: the integration user owns them. */
   owner?: OwnerRule;
   /** Where answers show the member beside the record: the resource without, and that of members. */
   included?: { base: Resource; member: Resource };
-  /** What of it does not fit the org; shared by all copies of the declaration. */
+  /** Misfits with the org; shared by all copies of the declaration. */
   fit: OrgFit;
 }
 
-/** A resource of the package's names. */
 export function defineResource<const R extends Omit<Resource, 'fit'>>(resource: R) {
   return { ...resource, fit: new OrgFit(resource.crmObject) };
 }
 
 interface FieldOptions {
   description: string;
-  /** A value as it stands in the examples of the documentation. */
   example: unknown;
   writable?: boolean;
   required?: boolean;
@@ -164,7 +155,6 @@ interface AddedOptions {
   from?: readonly string[] | undefined;
 }
 
-/** Values of a picklist in a message. */
 const mostShown = 50;
 
 /** The end of a sentence that begins with a field, whose value is none of these. */
@@ -189,7 +179,6 @@ export function added(column: string, { from, description, ...access }: AddedOpt
   return made;
 }
 
-/** The schema of a text that may be one of some values only, as long as the org says so. */
 export function schemaOfAllowed<S extends TSchema>(
   schema: S,
   valuesNow: () => readonly string[] | undefined,
@@ -201,7 +190,6 @@ export function schemaOfAllowed<S extends TSchema>(
   return { ...schema, [currentSchema]: current };
 }
 
-/** Schema of a field in the query of a list. */
 export function filterSchema({ schema, added: own }: Field): TSchema {
   if (own === undefined) return schema;
   const { description = '' } = schema as { description?: string };
@@ -231,7 +219,6 @@ export function boolean(column: string, options: FieldOptions): Field<TBoolean> 
 interface JsonOptions extends FieldOptions {
   /** UTF-16 code units that each column holds. */
   maxLength: number;
-  /** The columns in which a text goes on that one does not hold. */
   continuations: readonly string[];
 }
 
@@ -252,7 +239,6 @@ export function timestamp(column: string, options: FieldOptions): Field<TString>
   return field('timestamp', { path: column }, schema, options);
 }
 
-/** Schema of a UUID in a request or an answer. */
 export function uuidSchema(description: string, example: unknown) {
   return Type.String({ format: 'uuid', maxLength: 36, description, examples: [example] });
 }

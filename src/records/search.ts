@@ -9,14 +9,12 @@ export function folded(value: string): string {
   return value.toLowerCase().replaceAll('\0', '').toWellFormed();
 }
 
-/** The texts in which a search looks; each of the values of one field, or of several with a space between. */
 export function searchedTexts({ search = [], fields }: Resource): readonly (readonly string[])[] {
   return search
     .map((names) => names.filter((name) => fields[name] !== undefined && !fields[name].isAbsent))
     .filter((names) => names.length > 0);
 }
 
-/** The names of all fields in which a search looks. */
 export function searchedFields(resource: Resource): string[] {
   return searchedTexts(resource).flat();
 }

@@ -2,17 +2,14 @@ import { isFieldVisible, type VisibleFields } from '../platform/base/call.ts';
 import { createRepresentation, type Represent } from './representation.ts';
 import type { Field, Resource } from './resource.ts';
 
-/** The name under which answers show a field; permissions name it so, too. */
 export function shownName(name: string, { within }: Field): string {
   return within?.name ?? name;
 }
 
-/** The names of all that answers show of a record, `id` among them. */
 export function shownNames({ fields }: Pick<Resource, 'fields'>): string[] {
   return [...new Set(Object.entries(fields).map(([name, field]) => shownName(name, field)))];
 }
 
-/** The writer of a resource for those who see these fields of it. */
 export type RepresentFor = (visible: VisibleFields) => Represent;
 
 /** Compiles one writer for each list of fields, and keeps it as long as the permission that has the list. */

@@ -1,11 +1,9 @@
 import { modeOf } from '../platform/base/mode.ts';
 import type { Creator } from './created-by.ts';
 
-/** What a member whose id ends so brings about when a test consumer writes a record for it; the same each time. */
+/** Faults by the end of a member's id: a write of a test consumer for it meets the same fault each time. */
 export const testFaults = {
-  /** There is no such member. */
   '000000000404': 'missing',
-  /** The CRM refuses the record. */
   '000000000422': 'refused',
   /** The CRM is not available for this record, until some seconds later. */
   '000000000503': 'unavailable',
@@ -18,7 +16,6 @@ export const testFaults = {
 } as const;
 type TestFault = (typeof testFaults)[keyof typeof testFaults];
 
-/** The fault that a member's id stands for, if any. */
 export function testFaultOf(memberId: string): TestFault | undefined {
   const end = memberId.slice(memberId.lastIndexOf('-') + 1);
   return (testFaults as Record<string, TestFault>)[end];
