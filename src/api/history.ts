@@ -41,16 +41,14 @@ export interface HistoryEntry {
   kind: HistoryKind;
   /** Null where that is not known, or hidden. */
   by: Doer | null;
-  /** Null where the changes are not known, and unless the entry is an update or a step. */
   changes: readonly FieldChange[] | null;
-  /** The operation of a request; the id of the webhook endpoint of a delivery. */
+  /** Operation of a request; id of the webhook endpoint of a delivery. */
   endpoint: string | null;
 }
 
 export interface FoundEntry extends Omit<HistoryEntry, 'by'> {
   /** Where `verified` is left out, it is not known here. */
   by: (Omit<Doer, 'verified'> & { verified?: boolean }) | null;
-  /** Shared by entries of which only the first source's is shown. */
   once?: string;
   /** The CRM's time, which is a whole second: it happened within that. */
   isWholeSecond?: true;

@@ -42,7 +42,6 @@ type Part<S extends RequestSchemas, K extends keyof RequestSchemas> = S[K] exten
   ? Static<S[K]>
   : undefined;
 
-/** Checked input; nothing of the HTTP framework. */
 export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   params: Part<S, 'params'>;
   query: Part<S, 'query'>;
@@ -51,9 +50,7 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   /** Differences of the body from its schema; empty but for a route that tells them. */
   faults: readonly Fault[];
   headers: IncomingHttpHeaders;
-  /** The body as it came. */
   bodyText: string;
-  /** The caller; undefined on public routes. */
   consumer: Caller | undefined;
   /** The API key, or the name of a public key, that has authenticated the caller. */
   credential: string | undefined;
@@ -87,12 +84,9 @@ export interface RouteAnswer {
 export interface DocumentedAnswer {
   description: string;
   schema?: TSchema;
-  /** Made from the examples of the schema's parts where it is left out. */
   example?: unknown;
-  /** Members of the example beyond the examples of the schema's parts. */
   said?: object;
   headers?: Record<string, string>;
-  /** Content types beyond JSON. */
   otherMedia?: readonly string[];
 }
 
@@ -106,14 +100,11 @@ export interface Deprecation {
   link: string;
 }
 
-/** Lets in requests with a signature over the bytes of their body, in place of credentials. */
 export interface SignatureCheck {
   isSent(headers: IncomingHttpHeaders): boolean;
   /** Why a request is refused, in a word for the log; undefined where its signature is valid. Throws `Problem`. */
   refusalOf(headers: IncomingHttpHeaders, bytes: Buffer): string | undefined;
-  /** The name under which requests with a valid signature are counted. */
   sender: string;
-  /** Detail of the refusal: what the caller should do. */
   advice: string;
 }
 
@@ -126,7 +117,6 @@ export interface FormCheck {
   ): Authentication | Promise<Authentication>;
 }
 
-/** A route as one of the tools of the Model Context Protocol; its arguments are the parts of the route's request. */
 export interface Tool {
   /** At most 40 characters: hosts put a name of their own before it, and have a limit. */
   name: string;
@@ -143,9 +133,7 @@ export interface Tool {
 }
 
 export interface DocumentedEvents {
-  /** Type of the resource: `quote`. */
   resource: string;
-  /** Schema of their data, where it is not that of the answer. */
   data?: TSchema;
   /** By type of event, what an example says beyond the examples of the fields, so that its parts agree. */
   examples?: Readonly<Record<string, object>>;
@@ -156,7 +144,6 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** As the router writes it, e.g. `/v1/quotes/:id`. */
   path: string;
   operationId: string;
-  /** One of the groups that the feature or `platformTags` describes. */
   tag: string;
   summary: string;
   description?: string;
@@ -169,7 +156,6 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   tool?: Tool;
   /** It passes requests on to other routes, which refuse those that are over the limit. */
   passesOn?: true;
-  /** Checked before the body is parsed. */
   signature?: SignatureCheck;
   form?: FormCheck;
   /** The answer to a problem where another standard says how; undefined: as everywhere. */
@@ -179,11 +165,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
   deprecation?: Deprecation;
-  /** It honours the header Prefer, for the documentation. */
   preferable?: true;
-  /** The precondition that it honours, for the documentation. */
   conditional?: 'If-Match' | 'If-None-Match';
-  /** It changes something in the secrets manager: it waits for its turn. */
   writesSecrets?: true;
   /** It takes Cache-Control: its answer may be of some age. For the documentation. */
   takesAge?: true;
@@ -204,7 +187,6 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   requestExample?: unknown;
   events?: DocumentedEvents;
   answers: Record<number, DocumentedAnswer>;
-  /** Codes that it can answer with, beyond those that follow from permission, body and key. */
   problems: readonly ProblemCode[];
   /**
    * Reads and checks what the schema can't, such as text that must pass unchanged. Runs before the key is claimed, so a
@@ -236,10 +218,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   reconcile?(externalId: string, call: Call, records: readonly string[]): Promise<RouteAnswer | undefined>;
 }
 
-/** A route whose schemas are no longer in its type, so that all of them fit one list. */
 export type Route = RouteDefinition<RequestSchemas, KeyRule, unknown>;
 
-/** Checks a route's handler against its schemas, and drops their types so that all routes fit one list. */
 export function defineRoute<const S extends RequestSchemas, const K extends KeyRule, P = undefined>(
   route: RouteDefinition<S, K, P>,
 ): Route {

@@ -69,7 +69,6 @@ export interface ServerOptions {
 
 export type Server = FastifyInstance;
 
-/** How long a request may take to arrive, in milliseconds. */
 export interface ArrivalTimes {
   /** Request line and headers, from the first byte on. */
   headMs: number;
@@ -189,7 +188,6 @@ function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): 
   });
 }
 
-/** Credentials, permission, key, schema, idempotency: the hooks run in this order for every route. */
 function register(
   app: FastifyInstance,
   route: Route,
@@ -331,7 +329,6 @@ function reportConnections(
   };
 }
 
-/** Parses a query string: parameters that are repeated become lists. */
 function parseQuery(text: string): Record<string, unknown> {
   return parse(text, '&', '=', { maxKeys: 50 });
 }

@@ -20,7 +20,6 @@ interface Form {
   etag: string;
 }
 
-/** Compresses the bytes, once, off the event loop. */
 export async function createStaticBody(contentType: string, bytes: Buffer): Promise<StaticBody> {
   const compressed = await promisify(gzip)(bytes, { level: 9 });
   return { contentType, plain: formOf(bytes), gzip: formOf(compressed) };

@@ -16,7 +16,6 @@ export interface Exchange {
 
 export interface Connections {
   latest(socket: Socket): Exchange | undefined;
-  /** Asks a client that waits for it (`Expect: 100-continue`) to send its body. */
   askForBody(request: IncomingMessage): void;
   /**
    * Ends a connection with input that will not be used. Closing it at once would make the kernel reset it, and a client
@@ -30,7 +29,7 @@ export interface Connections {
   stop(): Promise<void>;
 }
 
-/** Follows the connections of a server. `event`: the one that brings a connection on which HTTP is spoken. */
+/** `event`: the one that brings a connection on which HTTP is spoken. */
 export function followConnections(server: Server, event: 'connection' | 'secureConnection'): Connections {
   const open = new Set<Socket>();
   const exchanges = new Map<Socket, Exchange>();

@@ -30,7 +30,6 @@ export async function expandBody(compressed: Uint8Array): Promise<string> {
   return (await expand(compressed, { maxOutputLength: mostBytes })).toString();
 }
 
-/** How many bytes the body takes in the database. */
 export function storedBytes({ text, compressed }: Pick<PackedAnswer, 'text' | 'compressed'>): number {
   return compressed?.length ?? Buffer.byteLength(text ?? '');
 }

@@ -30,7 +30,6 @@ interface KeyColumns {
   key: string;
 }
 
-/** An unfinished claim that housekeeping has leased. */
 export interface AbandonedClaim extends KeyColumns, Held {
   fence: string;
   operation: string;
@@ -39,7 +38,6 @@ export interface AbandonedClaim extends KeyColumns, Held {
   records: string[] | null;
 }
 
-/** A claim that another request has, or that is completed. */
 export type EarlierClaim = { fingerprint: Uint8Array } & (
   | { completed: false }
   | {
@@ -66,10 +64,8 @@ interface SearchedClaim extends KeyColumns {
 }
 
 const lease = leasesOf({ table: 'idempotency_claims', row: 'c', key: ['consumer_id', 'key'] });
-/** Whether who takes a claim goes on with its record: it is unfinished, and the window for repeats is open, if it has one. */
 const isContinued = sql`c.completed_at is null and (c.repeat_until is null or c.repeat_until > now())`;
 
-/** Claims of keyed requests; the moves stand at the top of ledger.ts. */
 export class ClaimsTable {
   readonly #database: Database;
   readonly #retention: ReturnType<typeof interval>;
@@ -232,7 +228,6 @@ export class ClaimsTable {
     return this.#change(claim, fence, sql`${lease.end}, last_attempt_at = now(), entity_tag_before = ${tag}`);
   }
 
-  /** Frees the key, if the claim is unfinished and this is still its fence. */
   async remove({ consumerId, key }: ClaimKey, fence: string): Promise<void> {
     await sql`
       delete from idempotency_claims c
@@ -240,7 +235,6 @@ export class ClaimsTable {
     `.execute(this.#database.sql);
   }
 
-  /** Names the record that an unconditional change writes. */
   nameRecord(claim: ClaimKey, fence: string, record: string): Promise<boolean> {
     return this.#change(claim, fence, sql`overwrites = ${record}`);
   }

@@ -16,7 +16,6 @@ export interface KeyedRequest {
   consumerId: string;
   /** In lower case. */
   key: string;
-  /** Name of the operation, for housekeeping. */
   operation: string;
   fingerprint: Buffer;
   /** External ID to store if the claim is new. */
@@ -25,7 +24,6 @@ export interface KeyedRequest {
   recordId?: string | undefined;
   /** Records that it may make, where they are several: each its type and External ID, as in `quote <External ID>`. */
   records?: readonly string[] | undefined;
-  /** The person, as X-Actor named them. */
   actor?: string | undefined;
   isActorProven?: boolean;
   overwrites?: string | undefined;
@@ -35,14 +33,12 @@ export interface KeyedRequest {
 
 export type ClaimKey = Pick<KeyedRequest, 'consumerId' | 'key'>;
 
-/** Sent again to a repeat. */
 export interface StoredAnswer {
   status: number;
   headers: Record<string, string>;
   body: string;
 }
 
-/** Equal for a repeat; `body` is the raw bytes as they came. */
 export interface RequestIdentity {
   method: string;
   path: string;

@@ -70,7 +70,6 @@ export class LeasesTable {
     `.execute(this.#database.sql);
   }
 
-  /** Deletes the rows of leases that have run out. */
   async clear(signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
       delete from record_leases where record in (

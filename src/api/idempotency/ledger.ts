@@ -36,7 +36,6 @@ import { LeasesTable } from './leases-table.ts';
 /** While a claim has so many milliseconds left nobody else can own it, whatever the request does: no need to ask again. */
 const certainMs = 20_000;
 
-/** The right to execute the request, and the record that it is about. */
 export interface Claim {
   readonly consumerId: string;
   readonly key: string;
@@ -68,7 +67,6 @@ export interface Claim {
   confirmOwnership(): Promise<void>;
 }
 
-/** An answer; `isStored` where a plan has completed the claim with it already. */
 export type ExecutedAnswer = StoredAnswer & { isStored?: true };
 
 export interface Ledger {
@@ -152,7 +150,6 @@ function catchRefusal(admit: (() => void) | undefined): { error: unknown } | und
   }
 }
 
-/** A request that can't be executed now; one that was executed before gets its answer. */
 async function answerUnadmitted(
   claims: ClaimsTable,
   request: KeyedRequest,
@@ -246,7 +243,6 @@ function keyReused(): Problem {
   });
 }
 
-/** The request is not executed again, although its answer is known no more. */
 function answerErased(status: number, location: string | undefined): Problem {
   const where = location === undefined ? '' : ` Read ${location}.`;
   const detail = `This request was executed before and answered ${status}. Its answer was erased with a member's data.`;

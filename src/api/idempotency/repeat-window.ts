@@ -15,7 +15,6 @@ import type { Claim, ExecutedAnswer, Ledger } from './ledger.ts';
  * while the database is unavailable, the request is executed without a claim.
  */
 
-/** The request as the ledger takes it: known by its consumer and its bytes. */
 export function requestWithoutKey(
   request: Omit<KeyedRequest, 'key' | 'fingerprint'>,
   { method, path, body }: Omit<RequestIdentity, 'ifMatch'>,

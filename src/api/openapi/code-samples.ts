@@ -18,7 +18,6 @@ export interface Operation extends JsonObject {
   requestBody?: { content: Content };
 }
 
-/** The parameters of the document to which operations refer, by name. */
 export type Parameters = Record<string, Parameter>;
 
 interface Sample {
@@ -162,7 +161,6 @@ function isKeyed(parameters: readonly Parameter[]): boolean {
   return parameters.some(({ name }) => name === 'Idempotency-Key');
 }
 
-/** Whether what the path names is there on every installation. */
 function isEverywhere(path: string): boolean {
   return /^\/v1\/(members|problems)\//.test(path);
 }

@@ -9,7 +9,6 @@ import { createSchemaWriter, type JsonObject } from './schemas.ts';
 import { type DocumentedWebhook, webhookItems } from './webhooks.ts';
 
 interface DocumentParts {
-  /** The groups of operations, in their order, with descriptions. */
   tags: Readonly<Record<string, string>>;
   webhooks?: Readonly<Record<string, DocumentedWebhook>>;
   version: string;
@@ -68,7 +67,7 @@ export function openApiDocument(
   return { ...document, components: withoutUnused(document.components, JSON.stringify(document)) };
 }
 
-/** Without what nothing refers to, such as headers that no operation of today sends. */
+/** Leaves out components that nothing refers to, such as headers that no operation of today sends. */
 function withoutUnused(components: Record<string, JsonObject>, text: string): JsonObject {
   const kept: JsonObject = {};
   for (const [section, entries] of Object.entries(components)) {
@@ -79,7 +78,6 @@ function withoutUnused(components: Record<string, JsonObject>, text: string): Js
   return kept;
 }
 
-/** For people who see the API for the first time. */
 const description = readFileSync(new URL('./introduction.md', import.meta.url), 'utf8');
 
 const securitySchemes = {

@@ -11,7 +11,6 @@ interface Header {
   example: string | number;
 }
 
-/** The headers of answers, each described once. */
 const headers = {
   'X-Request-Id': {
     description: 'Id of the request, as it stands in the log and in errors.',
@@ -137,7 +136,6 @@ export const headerComponents: JsonObject = Object.fromEntries(
   ]),
 );
 
-/** The headers of every answer of a route, and of every problem where it `isProblem`. */
 export function usualHeaders({ permission, form, deprecation }: Route, isProblem = false): HeaderName[] {
   // A public document is the same for everybody.
   const knowsCaller = isProblem || !isPublic(permission) || permission.showsMore !== undefined || form;
@@ -184,7 +182,6 @@ const idempotencyKey = {
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 };
 
-/** The headers of requests, each described once. */
 const requestHeaders = {
   'X-Request-Id': {
     description: 'Id for logs and errors. One that does not match the pattern is replaced, not refused.',

@@ -37,12 +37,10 @@ export function operation(
 
 type Security = Record<string, string[]>;
 
-/** A pair, or a token; its scopes are the permissions, which each operation names. */
 export function usualSecurity(issuesTokens: boolean): Security[] {
   return [{ apiKey: [], apiSecret: [] }, ...(issuesTokens ? [{ oauth2: [] }] : [])];
 }
 
-/** Security of a public route: a signature, credentials of a consumer or none, or nothing. */
 function openSecurity({ permission, signature, form }: Route, issuesTokens: boolean): Security[] {
   if (signature) return [{ webhookSignature: [] }];
   if (form) return [{ clientSecret: [] }, {}];
@@ -67,7 +65,6 @@ function permissionText(permission: Permission): string {
   return `Needs the permission ${names.join(' or ')}.`;
 }
 
-/** Each is enough for some requests. */
 function permissionNames(permission: Exclude<Permission, { none: string }>): string[] {
   if ('anyCredentials' in permission) return [];
   const wanted = 'anyOf' in permission ? permission.anyOf : [permission];

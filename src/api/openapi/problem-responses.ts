@@ -15,7 +15,6 @@ import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
 import { faultSchema, problemSchema } from './problem-schema.ts';
 import type { JsonObject } from './schemas.ts';
 
-/** All codes that a route can answer with: its own, and those that follow from what it asks for. */
 export function problemCodes(route: Route): ProblemCode[] {
   const { permission, signature, request, conditional, idempotencyKey } = route;
   const codes: ProblemCode[] = [
@@ -51,7 +50,6 @@ function codesOf(permission: Exclude<Permission, { none: string }>): ProblemCode
   return codes;
 }
 
-/** The error answers of operations; those that several operations have in common are written once. */
 export interface ProblemResponses {
   /** By status. */
   of(route: Route): JsonObject;
@@ -92,7 +90,6 @@ function codesByStatus(route: Route): Map<number, ProblemCode[]> {
   return Map.groupBy(codes, (code) => problems[code].status);
 }
 
-/** Made of the codes, and of what else decides over the headers. */
 function nameOf(codes: ProblemCode[], route: Route): string {
   const parts = [
     codes.map(pascalCase).join('Or'),

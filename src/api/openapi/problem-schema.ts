@@ -78,7 +78,6 @@ export const problemSchema = {
   },
 };
 
-/** Schema of one place where a request is at fault. */
 export const faultSchema = {
   type: 'object',
   title: 'Fault',

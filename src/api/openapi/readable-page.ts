@@ -4,12 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { createStaticBody, type StaticBody } from '../static-body.ts';
 import { exampleKey, pageDocument } from './page-document.ts';
 
-/** The files of the readable form of the OpenAPI document; each is made when a browser first asks for it. */
 export interface ReadablePage {
   html(): Promise<StaticBody>;
-  /** Starts Scalar with the document. */
   start(): Promise<StaticBody>;
-  /** Scalar's API reference. */
   scalar(): Promise<StaticBody>;
 }
 
@@ -17,7 +14,6 @@ const javaScript = 'text/javascript; charset=utf-8';
 /** A part of Scalar would try whether it may make code out of text, which the policy forbids and reports. */
 const withoutEval = Buffer.from('globalThis.__zod_globalConfig = { jitless: true };\n');
 
-/** The page at `path`, with all of its assets served from there. `document` gives the OpenAPI document as JSON text. */
 export function createReadablePage(path: string, document: () => string): ReadablePage {
   return {
     html: remembered(() => createStaticBody('text/html; charset=utf-8', Buffer.from(html(path)))),
@@ -67,7 +63,6 @@ function html(path: string): string {
 `;
 }
 
-/** Nothing may come from another host, or lead to the maker of the library. */
 const configuration = {
   withDefaultFonts: false,
   telemetry: false,

@@ -20,13 +20,11 @@ export interface SchemaWriter {
   request(schema: TSchema): JsonObject;
   /** Open, since fields and values of answers may be added within a version. */
   answer(schema: TSchema): JsonObject;
-  /** The schemas that have a title, by it; everywhere else they are referred to. */
   readonly components: JsonObject;
 }
 
 type Side = 'request' | 'answer';
 
-/** The schema with what follows from other systems as they are now. */
 function ofToday({ [currentSchema]: current, ...schema }: Keywords): Keywords {
   if (typeof current !== 'function') return schema;
   return { ...schema, ...(current as () => Keywords)() };
@@ -52,13 +50,11 @@ export function createSchemaWriter(): SchemaWriter {
   };
 }
 
-/** A schema of requests that stands alone, without references. */
 export function inlineSchema(schema: TSchema): JsonObject {
   const { title: _, ...rest } = ofToday(schema as Keywords);
   return writeKeywords(rest, 'request', (part) => inlineSchema(part));
 }
 
-/** A schema of answers that stands alone, without references. */
 export function inlineAnswer(schema: TSchema): JsonObject {
   const { title: _, ...rest } = ofToday(schema as Keywords);
   return writeKeywords(rest, 'answer', (part) => inlineAnswer(part));

@@ -20,7 +20,6 @@ const responses = {
   '500': { description: again },
 };
 
-/** The webhooks as the document has them, by name: `quote.created`. */
 export function webhookItems(
   webhooks: Readonly<Record<string, DocumentedWebhook>>,
   schemas: SchemaWriter,

@@ -12,7 +12,6 @@ declare module 'fastify' {
 /** Characters at most, as the CRM's field has them. */
 const maxLength = 255;
 
-/** Reads X-Actor on every write of a consumer; of a person who has signed in it does not count. */
 export function readActor({ method, permission }: Route): Step {
   const isWrite = method !== 'GET' && !isPublic(permission);
   return (request) => {

@@ -81,7 +81,6 @@ function usualAnswer(problem: Problem, { raw, id, idempotencyKey }: FastifyReque
   return problemAnswer(shown, id, idempotencyKey !== undefined);
 }
 
-/** Beside the challenge for the pair, if there is one. */
 function challengeHeader({ 'www-authenticate': other }: Record<string, string> = {}, challenge: string) {
   return { 'www-authenticate': [other, challenge].filter((one) => one !== undefined).join(', ') };
 }

@@ -45,11 +45,9 @@ declare module 'fastify' {
     isCounted: boolean;
     /** It is over that limit; thrown where the order of checks has the limit. */
     limitRefusal: Problem | undefined;
-    /** How authentication ended so far; recorded once, when the answer is out. */
     attempt:
       | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'sum'> & {
           consumerId: string | null;
-          /** As in `Accepted`. */
           credential: string | undefined;
           person: string | undefined;
         })
@@ -217,14 +215,12 @@ export function countOpenly(
   };
 }
 
-/** By a header that only a route with a form knows, whose form was not read; undefined where there is none. */
 function authenticateByForm({ headers, routeOptions }: FastifyRequest): Promise<Authentication> | undefined {
   if (headers.authorization === undefined) return undefined;
   const { authenticateForm } = routeOptions?.config ?? {};
   return authenticateForm && Promise.resolve(authenticateForm(new Map(), headers));
 }
 
-/** Throws `rate_limited` where the request is over the limit that it counts by. */
 export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
   if (limitRefusal !== undefined) throw limitRefusal;
 }
@@ -278,7 +274,6 @@ export function recordAttempt(request: FastifyRequest, authentication: Authentic
   return attempt;
 }
 
-/** The sum to which attempts of an address over its limit are added. */
 function sumOf(address: string): AttemptSum {
   return { by: 'network', name: networkOf(address) };
 }
@@ -347,7 +342,6 @@ export function requireOwnPage(
   throw request.limitRefusal ?? new Problem('permission_denied', fault);
 }
 
-/** Why a request with a session is not one of the console; undefined where it is. */
 export function sessionFaultOf(
   request: Pick<FastifyRequest, 'headers'>,
   isWrite: boolean,
@@ -370,7 +364,6 @@ function requireChosen({ headers }: Pick<FastifyRequest, 'headers'>, { id }: Cal
   throw new Problem('permission_denied', `In another tab you act as another consumer now. ${advice}`);
 }
 
-/** Permissions to have one of before the body is read; any credentials will do where it is empty. */
 function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {
   if ('anyCredentials' in permission) return [];
   return 'anyOf' in permission ? permission.anyOf : [permission];

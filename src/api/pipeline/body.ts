@@ -9,7 +9,6 @@ import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** See `bytesOf`. */
     bodyBytes: Buffer | undefined;
     bodyText: string;
   }
@@ -58,7 +57,6 @@ export function readBody(request: FastifyRequest): unknown {
   return bytes.length === 0 ? undefined : parse(request.bodyText);
 }
 
-/** Steps before a route's schema is checked: the body is required, optional or refused. */
 export function bodySteps({ request: { body }, bodyOptional }: Route): {
   onRequest: Step[];
   preValidation: Step;
@@ -96,7 +94,6 @@ function emptyForNone(request: FastifyRequest): void {
   if (request.body === undefined) request.body = {};
 }
 
-/** Throws `malformed_json` where a body is needed and there is none. */
 function requireBody({ body }: FastifyRequest): void {
   if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
 }

@@ -16,7 +16,6 @@ interface TaggedAnswer {
   headers: { etag: string; 'cache-control'?: string; age?: string };
 }
 
-/** The answer, or 304 with its headers where If-None-Match names its entity tag. */
 export function unlessNotModified(header: string | undefined, answer: TaggedAnswer): RouteAnswer {
   return isNotModified(header, answer.headers.etag) ? { status: 304, headers: answer.headers } : answer;
 }

@@ -11,7 +11,6 @@ const versionBytes = 4;
 /** Longest cursor that is read. */
 export const maxCursorLength = 400;
 
-/** Clients can neither read nor make nor change a cursor. */
 export interface CursorCodec {
   encode(position: unknown, list: string): string;
   /** Throws `invalid_cursor`. */

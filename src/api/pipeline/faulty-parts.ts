@@ -17,7 +17,6 @@ const mostUnknown = maxFaults + 1;
 /** Characters of a body; the faults of a shorter one cost little to find. */
 const smallBody = 16 * 1024;
 
-/** Runs before the check of a route's schema, which finds all faults. */
 export function boundFaults({ request: { body: schema } }: Route): Step {
   return (request) => {
     if (schema !== undefined) request.body = cutFaultyParts(schema, request.body, request.bodyText);

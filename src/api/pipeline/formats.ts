@@ -7,7 +7,6 @@ function isText(value: string): boolean {
   return value.isWellFormed() && !value.includes('\0');
 }
 
-/** Patterns that schemas of requests may have, with the message for a text that does not fit. */
 export const patterns = {
   notBlank: { source: '\\S', message: 'must hold more than white space' },
   /** The white space at its ends does not count. */
@@ -29,5 +28,4 @@ function isMoment(value: string): boolean {
   return readMoment(value) !== undefined;
 }
 
-/** Formats that schemas of requests may name; `uuid` and `date-time` replace the laxer usual ones. */
 export const formats = { uuid: isUuid, text: isText, visible: isVisible, 'date-time': isMoment };

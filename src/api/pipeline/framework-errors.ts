@@ -75,7 +75,6 @@ function isReadOnly(
   return instancePath === '' && readOnly.includes(params.additionalProperty as string);
 }
 
-/** The end of a detail: how many faults there are beyond the first. */
 function furtherFaults(count: number, most: number): string {
   if (count > most) return `, and there are more faults than the ${most} that are listed`;
   return count > 1 ? `, and ${count - 1} more` : '';
@@ -112,7 +111,6 @@ const formats: Record<string, string> = {
   text: 'must be well-formed text without the NUL character',
 };
 
-/** Limits that the checker names, each where its keyword has it. */
 interface Limits {
   limit: number;
   multipleOf: number;
@@ -176,7 +174,6 @@ function counted(limit: number, what: string): string {
   return `${limit} ${what}${limit === 1 ? '' : 's'}`;
 }
 
-/** One type, or several with commas. */
 function typesIn(type: string): string {
   const named = type.split(',');
   return named

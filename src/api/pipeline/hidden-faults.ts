@@ -4,7 +4,6 @@ import type { Fault } from '../../platform/base/problems.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { problemAnswer } from './problem-answer.ts';
 
-/** Stands for what the CRM says of fields that the caller does not see. */
 const hiddenFault = {
   pointer: '',
   message: 'it does not pass a rule about what these credentials do not see',
@@ -23,7 +22,6 @@ export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unk
   return new Problem('crm_rejected', refusalBy(faults), { ...facts, errors: faults });
 }
 
-/** Detail of a refusal that says no more than these. */
 export function refusalBy(faults: readonly Fault[]): string {
   return `The CRM refused the record: ${faults.map(({ message }) => message).join('; ')}`;
 }

@@ -23,7 +23,6 @@ export interface PassedKey {
 
 export interface PassedRequest {
   method: string;
-  /** Path and query. */
   url: string;
   /** JSON text. */
   body: string | undefined;
@@ -36,11 +35,10 @@ export interface PassedRequest {
   key(): Promise<PassedKey>;
   /** Makes a repeat equal, in place of the bytes of the body. */
   identity(): string;
-  /** The problem in words for its caller, who has sent no header of it. */
   reword(problem: Problem): Problem;
 }
 
-/** Who calls, from where, and under which trace. All others are about the outer request, or of no use to the inner one. */
+/** Headers of who calls, from where and under which trace; all others are about the outer request only. */
 const keptHeaders = [
   ...['host', 'x-api-key', 'x-api-secret', 'authorization', 'user-agent', 'x-actor'],
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'traceparent', 'tracestate'],
@@ -70,7 +68,6 @@ export function passedRequestOf(message: IncomingMessage): PassedRequest | undef
   return message instanceof InnerMessage ? message.passed : undefined;
 }
 
-/** Takes over the count of the outer request. */
 export function takeOverCount(request: FastifyRequest): void {
   if (!(request.raw instanceof InnerMessage)) return;
   request.isCounted = true;

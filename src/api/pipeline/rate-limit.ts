@@ -36,7 +36,6 @@ export function countRequest(
   return tooMany(`${perMinute} requests have come with these credentials`, quota);
 }
 
-/** Counts a request of a consumer that is within its limit a minute. Returns the refusal of one beyond its allowance. */
 export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): Problem | undefined {
   const state = allowances.take(caller);
   if (state === undefined || state.allowed) return undefined;
@@ -58,7 +57,6 @@ export function isFailureWithinLimit({ failures }: Limits, address: string): boo
   return failures === undefined || failures.take(networkOf(address)).allowed;
 }
 
-/** Counts a request that carries nothing that could authenticate it, as `countFailure` does with its limit. */
 export function countPublic(
   { unauthenticated }: Pick<Limits, 'unauthenticated'>,
   address: string,

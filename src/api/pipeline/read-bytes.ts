@@ -7,7 +7,6 @@ import { bodyTooLarge } from './framework-errors.ts';
 const firstBytes = 16_384;
 
 interface Bounds {
-  /** Content-Length; 0 where there is none. */
   announced: number;
   /** Bytes at most. */
   limit: number;
@@ -15,7 +14,6 @@ interface Bounds {
   timeoutMs: number;
 }
 
-/** How to end the reading of a body that will not come any more. */
 const readings = new WeakMap<IncomingMessage, (problem: Problem) => void>();
 
 /** Ends the reading of a body with a problem; false where none is being read. */
@@ -60,7 +58,6 @@ export function readBytes(
   });
 }
 
-/** The request did not arrive completely within its time. */
 export function tooSlow(): Problem {
   return new Problem('invalid_request', 'The request did not arrive in time.', { status: 408 });
 }

@@ -7,7 +7,6 @@ declare module 'fastify' {
   }
 }
 
-/** For the message to callers who send a resource back with all that they have read. */
 export function readOnlyFields({ request, answers }: Route): readonly string[] {
   const taken = propertiesOf(request.body);
   const shown = Object.values(answers).flatMap(({ schema }) => Object.keys(propertiesOf(schema)));

@@ -15,7 +15,6 @@ import { userAgentOf } from './user-agent.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** The request in its trace; there from the first hook on. */
     span: Span | undefined;
     observation: Observation | undefined;
   }
@@ -55,7 +54,6 @@ export function observeRequests(app: FastifyInstance, observers: Observers): voi
   });
 }
 
-/** A request that the framework refuses before any hook, since its path is not valid. */
 export function observeRefused(request: FastifyRequest, reply: FastifyReply, observers: Observers): void {
   new Observation(request, reply, observers).workDone();
 }
@@ -83,7 +81,6 @@ class Observation {
     });
   }
 
-  /** The answer is ready, even where the caller has hung up. */
   workDone(): void {
     if (this.#isWorkDone) return;
     this.#isWorkDone = true;
@@ -202,7 +199,6 @@ function apiKeyIn(credential: string | undefined): string | undefined {
   return credential?.includes('/') ? undefined : credential;
 }
 
-/** Named by OpenTelemetry's conventions for HTTP servers, but without path and query: they hold identifiers. */
 function startSpan(request: FastifyRequest, tracing: Tracing): Span {
   return tracing.startRequest(readTraceContext(request.headers), () => {
     const { url: route } = request.routeOptions;

@@ -33,7 +33,6 @@ import type { Step } from './step.ts';
 declare module 'fastify' {
   interface FastifyRequest {
     call: Call | undefined;
-    /** The request ran under an Idempotency-Key. */
     idempotencyKey: string | undefined;
   }
 }
@@ -247,7 +246,6 @@ function storedAnswer({ headers = {}, body = '', ...answer }: RouteAnswer) {
   return { ...answer, headers: withContentType(headers, body), body: body.toString() };
 }
 
-/** Finds out, for the ledger's housekeeping, how an operation ended that was never finished. */
 export function createReconcile(routes: readonly Route[]): Reconcile {
   const byOperation = new Map(routes.map((route) => [route.operationId, route]));
   return async (operation, externalId, consumerId, records) => {
@@ -257,7 +255,6 @@ export function createReconcile(routes: readonly Route[]): Reconcile {
   };
 }
 
-/** The ledger with a span for its work before the request is executed, and one for its work after. */
 function withLedgerSpans(ledger: Ledger, parent: Span): Ledger {
   return {
     async run(request, work, admit) {

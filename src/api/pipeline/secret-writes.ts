@@ -97,7 +97,6 @@ export class SecretWrites {
   }
 }
 
-/** Test consumers manage those of their own world only. */
 function isAdministrator(caller: Caller): boolean {
   const manages = (['write', 'delete'] as const).map((action) => ({
     resource: 'consumers' as const,

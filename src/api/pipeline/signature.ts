@@ -17,7 +17,6 @@ import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** The body is parsed only once its signature has been checked. */
     isSigned?: boolean;
   }
 }

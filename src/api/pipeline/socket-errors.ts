@@ -36,7 +36,6 @@ export function answerSocketErrors(connections: Connections, observers: Observer
   };
 }
 
-/** Ends a request whose body is at fault, or does not come. */
 function endBody(error: SocketError, { request, response }: Exchange, connections: Connections): void {
   const { socket } = request;
   // The client has ended its side: it has hung up.

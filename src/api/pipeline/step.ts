@@ -1,6 +1,5 @@
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify';
 
-/** Runs before a route's handler. Throws `Problem` to refuse the request. */
 export type Step = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>;
 
 /**

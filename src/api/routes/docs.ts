@@ -20,7 +20,6 @@ const notModified = {
   headers: sharedHeaders,
 };
 
-/** The OpenAPI document: JSON for programs, a page for browsers. `document` gives it as JSON text. */
 export function docsRoutes({ document }: { document: () => string }): Route[] {
   const page = createReadablePage(path, document);
   return [documentRoute(document, page), scalarRoute(page), startRoute(page)];
@@ -87,7 +86,6 @@ function scalarRoute(page: ReadablePage): Route {
   });
 }
 
-/** It is another one whenever the document is. */
 function startRoute(page: ReadablePage): Route {
   return defineRoute({
     ...scripts,

@@ -125,7 +125,6 @@ function publicPart({ status, ...parts }: HealthReport, showsUser: boolean): Hea
 
 export interface HealthOptions {
   health: () => Promise<HealthReport>;
-  /** Schemas of the entries that the features bring, with an example each. */
   entries: Readonly<Record<string, TSchema>>;
 }
 

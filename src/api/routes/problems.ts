@@ -12,7 +12,6 @@ const style =
 const styleHash = createHash('sha256').update(style).digest('base64');
 const contentSecurityPolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; frame-ancestors 'none'`;
 
-/** The page that a problem's `type` leads to: what happened, what to do, and an example. */
 export const problemRoute: Route = defineRoute({
   method: 'GET',
   path: '/v1/problems/:code',

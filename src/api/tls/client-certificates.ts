@@ -12,19 +12,16 @@ export type Authorities = ReadonlyMap<string, X509Certificate>;
 /** The certificate of a connection cannot change while it is open, but whether it is trusted can. */
 interface Connection {
   certificate: X509Certificate | undefined;
-  /** As consumers' records have it. */
   fingerprint: string;
   names: ReadonlySet<string>;
   /** Milliseconds since 1970; outside of them the certificate is refused. */
   validFrom: number;
   validTo: number;
-  /** The authorities under which the certificate was last verified. */
   verifiedUnder: Authorities;
 }
 
 /** Checks client certificates with every request, so that changes take effect at once. */
 export interface CertificateCheck {
-  /** Whether this consumer may use a connection with this certificate, or with none. */
   admits(consumer: Consumer, socket: Socket): boolean;
 }
 

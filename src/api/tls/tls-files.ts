@@ -6,17 +6,13 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import { clearInterval, clearTimeout, setInterval, setTimeout } from '../../platform/base/chance.ts';
 import type { TlsSettings } from '../../platform/settings/table.ts';
 
-/** Checked: it can be served. */
 export interface TlsMaterial {
-  /** Everything that a secure context is made of: setting a new one replaces the old one whole. */
   context: SecureContextOptions;
-  /** Authorities whose client certificates are trusted, by fingerprint. */
   authorities: ReadonlyMap<string, X509Certificate>;
   /** Same digest, same files. */
   digest: string;
 }
 
-/** The files can't be used; the message names the setting and holds nothing of the key. */
 export class TlsFilesUnusable extends Error {
   override readonly name = 'TlsFilesUnusable';
   /** Same digest, same fault. */

@@ -14,7 +14,6 @@ import { readTlsFiles, type TlsFilesUnusable, type TlsMaterial, watchFiles } fro
 /** A client that takes longer is cut off: until then it holds a connection without a request. */
 const handshakeTimeoutMs = 10_000;
 
-/** As Node wants them. */
 const ticketKeyBytes = 48;
 
 export interface TlsServerOptions {
@@ -23,12 +22,10 @@ export interface TlsServerOptions {
   metrics: Pick<Metrics, 'tlsHandshakeFailures'>;
 }
 
-/** Reads certificate, key and authorities, and watches them. Throws `TlsFilesUnusable`. */
 export async function openTlsServer(options: TlsServerOptions): Promise<TlsServer> {
   return new TlsServer(options, await readTlsFiles(options.settings));
 }
 
-/** TLS of the API port, and the certificates of its clients. */
 export class TlsServer {
   readonly certificates: ClientCertificates;
   readonly #options: TlsServerOptions;
@@ -50,7 +47,6 @@ export class TlsServer {
     this.#unwatch = watchFiles(files, () => void this.#reload());
   }
 
-  /** The server of the port; it takes over changed files without dropping connections. */
   createServer(options: ServerOptions, handler: RequestListener): Server {
     const { clientCaFile } = this.#options.settings;
     const server = createServer(
@@ -76,7 +72,6 @@ export class TlsServer {
     return server;
   }
 
-  /** Stops watching the files. */
   stop(): void {
     this.#unwatch();
   }
