@@ -4,17 +4,15 @@ import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
-/** An attempt with its id, which gives the order of all attempts. */
 export interface StoredAttempt extends Attempt {
   id: string;
 }
 
-/** An attempt as it is read, with the number of attempts that it stands for. */
 export interface ListedAttempt extends StoredAttempt {
   count: number;
 }
 
-/** The sum of one writer for one network, consumer or kind of attempts and minute; the attempt is the first of those counted. */
+/** The attempt is the first of those counted. */
 export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
   /** The start of the minute, RFC 3339 UTC. */
   minute: string;
@@ -32,7 +30,6 @@ const rowOf: Record<AttemptSum['by'], RawBuilder<unknown>> = {
 export interface AttemptQuery {
   consumer_id?: string;
   result?: AttemptResult;
-  /** With the network that it is counted under, once it is over its limit. */
   address?: { address: string; network: string };
   api_key?: string;
   request_id?: string;
@@ -103,7 +100,6 @@ export class AttemptTable {
     );
   }
 
-  /** Newest first. */
   async list({
     consumer_id,
     result,

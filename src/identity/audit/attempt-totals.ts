@@ -13,7 +13,6 @@ interface Total extends Pick<StoredTotal, 'minute' | 'by' | 'name' | 'count'> {
   stored: number;
 }
 
-/** Adds up attempts by network, consumer or kind, minute and result, in bounded memory however many addresses there are. */
 export class AttemptTotals {
   readonly #newId: (timestamp: string) => string;
   readonly #dropped: (attempts: number) => void;

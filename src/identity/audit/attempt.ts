@@ -35,11 +35,10 @@ export interface Attempt {
   person: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
-  /** Set beyond the limit of single entries: the attempt is added to this sum and has no entry of its own. */
+  /** Set beyond the limit of single entries: the attempt only adds to this sum. */
   sum?: AttemptSum | undefined;
 }
 
-/** A sum for a minute and a result: attempts from one network, refusals of one consumer, or attempts that are alike. */
 export interface AttemptSum {
   by: 'network' | 'consumer' | 'alike';
   /** An address, of IPv6 the first 64 bits; the consumer's id; a hash of what they have in common. */

@@ -57,7 +57,6 @@ export class AuditEventTable {
     return addAuditEvents(this.#database.sql, events);
   }
 
-  /** Newest first. */
   async list({
     action,
     actor_id,

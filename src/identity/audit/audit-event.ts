@@ -14,12 +14,10 @@ export const auditActions = [
 ] as const;
 export type AuditAction = (typeof auditActions)[number];
 
-/** A consumer by the API, a person on the command line, the service at its first start. */
 export const authorTypes = ['consumer', 'command_line', 'service'] as const;
 
 const textOrNull = Type.Union([Type.String(), Type.Null()]);
 
-/** A change of a consumer, as it is stored and shown. Never a secret or a hash. */
 const eventSchema = Type.Object({
   /** UUID of version 7: the order of ids is that of time. */
   id: Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' }),
@@ -30,7 +28,6 @@ const eventSchema = Type.Object({
     type: Type.Enum(authorTypes),
     id: Type.String(),
     name: Type.String(),
-    /** The person whom X-Actor named, or who has signed in. */
     person: textOrNull,
     /** Absent from events of earlier versions. */
     verified: Type.Optional(Type.Boolean()),

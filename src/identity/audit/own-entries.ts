@@ -1,7 +1,6 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 
-/** Entries at once, and each second after that. */
 interface Rate {
   burst: number;
   perSecond: number;

@@ -131,7 +131,6 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
   };
 }
 
-/** Replaces a version of the record, where the share that it may have been given is free. */
 async function save(
   before: Consumer,
   { consumer, version }: VersionedConsumer,
@@ -229,7 +228,6 @@ function authorOf(authority: Authority | undefined): Author {
   return authority?.author ?? commandLine();
 }
 
-/** Applies what was written, here and on the other replicas, and logs it. */
 async function spread(
   { directory, announce, log }: AdministrationOptions,
   { consumer, version }: VersionedConsumer,
@@ -245,7 +243,6 @@ async function findIn(store: ConsumerStore, id: string): Promise<VersionedConsum
   return (isConsumerId(id) ? await store.find(id) : undefined) ?? consumerNotFound();
 }
 
-/** As the secrets manager has it; as it is loaded while that is unavailable. */
 async function findOrLoaded(id: string, { store, directory }: AdministrationOptions): Promise<Consumer> {
   try {
     return (await asProblems(() => findIn(store, id))).consumer;
@@ -266,7 +263,6 @@ function changing<T>(work: () => Promise<T>): Promise<T> {
   return asProblems(() => retryOnConflict(work));
 }
 
-/** Errors of the secrets manager as problems. */
 async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

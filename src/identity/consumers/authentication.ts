@@ -12,9 +12,7 @@ import type { Keys } from './keys.ts';
 export interface PresentedCredentials {
   apiKey: string | undefined;
   apiSecret: string | undefined;
-  /** A bearer token, in place of both. */
   token?: string | undefined;
-  /** The session of a person, in place of these. */
   session?: string | undefined;
 }
 
@@ -26,7 +24,7 @@ export type Authentication = Accepted | Refused;
  */
 export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
 
-/** Accepts bearer tokens; offered by the feature that issues them. */
+/** Offered by the feature that issues tokens. */
 export interface BearerTokens {
   /** As `Authenticate`. May throw `Problem` secrets_unavailable. */
   authenticate(token: string): Authentication | Promise<Authentication>;
@@ -36,13 +34,12 @@ export interface BearerTokens {
 
 export const bearerTokens = defineOffer<BearerTokens>('bearer tokens');
 
-/** Accepts sessions of people; offered by the feature that signs them in. */
+/** Offered by the feature that signs people in. */
 export interface Sessions {
   /** The session in a Cookie header, in the form that sessions have. */
   sessionIn(cookies: string | undefined): string | undefined;
   /** Throws `Problem` store_unavailable. */
   authenticate(session: string): Promise<Authentication>;
-  /** How people call the account that they sign in with: `your company account`. */
   label: string;
   /** Nobody is to sign in to the console with a key. */
   isOnly: boolean;
@@ -50,14 +47,12 @@ export interface Sessions {
 
 export const sessions = defineOffer<Sessions>('sessions');
 
-/** Authenticates by sessions of people as well, where there are any. */
 export function withSessions(authenticate: Authenticate, people: Sessions | undefined): Authenticate {
   if (people === undefined) return authenticate;
   return (presented) =>
     presented.session ? people.authenticate(presented.session) : authenticate(presented);
 }
 
-/** Authenticates by pairs, and by tokens where they are issued. */
 export function withTokens(authenticate: Authenticate, tokens: BearerTokens | undefined): Authenticate {
   if (tokens === undefined) return authenticate;
   return (presented) => (presented.token ? tokens.authenticate(presented.token) : authenticate(presented));

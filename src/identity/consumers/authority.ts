@@ -13,7 +13,6 @@ import { isManagedBy } from './test-families.ts';
 
 /** Authority for a change by the API, checked against the record just before it is written; the command line has none. */
 export interface Authority {
-  /** The consumer that calls: it may manage only consumers within its own permissions and limits. */
   callerId: string;
   author: Author;
   /** Scopes of the token that the caller uses: it can do no more than these allow. */
@@ -31,7 +30,7 @@ interface AuthorityOptions extends OtherAdministrators {
   clock: () => number;
 }
 
-/** The caller as it is now. Throws `Problem` permission_denied if it may not create this consumer. */
+/** Throws `Problem` permission_denied where the caller, as it is now, may not create this consumer. */
 export async function checkCreation(
   authority: Authority,
   wanted: Bounds,

@@ -10,7 +10,6 @@ import {
   recordsOf,
 } from './consumer.ts';
 
-/** Permissions and limits of a consumer; without an id it does not exist yet. */
 export type Bounds = Pick<Consumer, 'permissions'> &
   Partial<
     Pick<
@@ -49,7 +48,6 @@ export function requireWithin(caller: Consumer, consumer: Bounds): void {
   throw new Problem('permission_denied', detail);
 }
 
-/** One limit of a consumer. `isWithin`: whether that of the consumer is at least as narrow as that of the caller. */
 interface Limit {
   field: keyof Bounds;
   isWithin(consumer: Bounds, caller: Bounds): boolean;
@@ -74,7 +72,6 @@ const limits: readonly Limit[] = [
   },
 ];
 
-/** Each entry of either list is another way in. */
 function areCertificatesWithin(consumer: Bounds, caller: Bounds): boolean {
   const entriesOf = ({ certificateFingerprints = [], certificateNames = [] }: Bounds) => [
     ...certificateFingerprints,

@@ -62,7 +62,6 @@ export function checkChange(change: ConsumerChange, fieldNames: FieldNames): Par
   };
 }
 
-/** Fields that the schema of the request checks completely. */
 function unchecked({ enabled, rateLimitPerMinute, crmShare, allowance }: ConsumerChange): Partial<Consumer> {
   return {
     ...(enabled !== undefined && { enabled }),

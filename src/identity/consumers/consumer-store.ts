@@ -180,7 +180,6 @@ function unlessBroken(error: unknown): 'broken' {
   throw error;
 }
 
-/** The consumer, or one in the place of a broken record. */
 function parseOrReplace(id: string, value: string, now: number): Consumer {
   try {
     return parseConsumer(consumerSecretName(id), value);

@@ -2,13 +2,11 @@ import { dayMs } from '../../platform/base/durations.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
 
-/** A pair as it is at a moment; stored are `active` and `rotated` only. */
 export const credentialStates = ['active', 'rotated', 'expired'] as const;
 
 /** How long an expired pair is listed. */
 export const expiredListedDays = 30;
 
-/** A consumer as GET shows it: no hash, no secret. */
 export type ConsumerView = ReturnType<typeof viewOfConsumer>;
 
 /**
@@ -57,7 +55,6 @@ function limitsOf(consumer: Consumer) {
   return { ...limits, certificateNames, allowance, people };
 }
 
-/** Whether the pair is valid, or has expired lately enough to be shown. */
 export function isStillListed(pair: StoredCredential, now: number): boolean {
   return !isExpired(pair, now - expiredListedDays * dayMs);
 }

@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox';
 import { apiKeyPattern, consumerIdPattern } from './credentials.ts';
 import { storedPublicKeySchema } from './public-keys.ts';
 
-/** Reservations need permissions on bookings. */
 export const permissionResources = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'] as const;
 export const permissionActions = ['read', 'write', 'delete'] as const;
 /** Which records of the resource a permission is for: every one, or those that the consumer itself made. */
@@ -18,7 +17,6 @@ export const permissionSchema = Type.Object({
   actions: Type.Array(Type.Enum(permissionActions), { minItems: 1 }),
   /** `all` where it is left out. */
   records: Type.Optional(Type.Enum(recordScopes)),
-  /** Holds hand-offs until another consumer approves them; nothing else can be written. */
   approval: Type.Optional(Type.Boolean()),
   /** Limits each record to these fields and `id`; all where it is left out. */
   fields: Type.Optional(Type.Array(Type.String())),
@@ -120,7 +118,6 @@ export function isActive({ enabled = true, validUntil = null }: Consumer, now: n
 export const consumerStatuses = ['active', 'disabled', 'expired'] as const;
 export type ConsumerStatus = (typeof consumerStatuses)[number];
 
-/** How it stands at this time, in milliseconds since 1970. */
 export function statusOf(consumer: Consumer, now: number): ConsumerStatus {
   if (isActive(consumer, now)) return 'active';
   return consumer.enabled === false ? 'disabled' : 'expired';
@@ -144,7 +141,6 @@ export function allows(consumer: Consumer, resource: string, action: string): bo
 /** SHA-256 of a certificate's DER as people write it: hex in upper or lower case, with or without colons. */
 export const fingerprintPattern = '^(?:[0-9A-Fa-f]{64}|[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){31})$';
 
-/** The fingerprints as they are stored and compared: each once. */
 export function normaliseFingerprints(fingerprints: readonly string[]): string[] {
   return [...new Set(fingerprints.map(normaliseFingerprint))];
 }

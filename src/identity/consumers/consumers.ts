@@ -135,7 +135,6 @@ function archiveChanges(
   return { take, stop };
 }
 
-/** Counts attempts and passes them on to the audit. The request log writes them to the log. */
 function createAttempts({ metrics, audit }: ConsumersOptions): AttemptRecorder {
   return {
     record: (attempt) => {

@@ -9,7 +9,6 @@ export interface Accepted {
   readonly result: 'accepted';
   readonly consumer: Caller;
   readonly consumerId: string;
-  /** The API key, or the name of a public key, that has authenticated the request. */
   readonly credential: string;
   admitsFrom(address: string): boolean;
 }
@@ -25,7 +24,6 @@ export interface Refused {
 
 type Addresses = (address: string) => boolean;
 
-/** A credential pair as a look-up finds it: its consumer, and the hash that proves it. */
 export class IndexEntry implements Accepted {
   readonly result = 'accepted';
   readonly consumer: Consumer;
@@ -133,7 +131,6 @@ export class DirectoryIndex {
     return [...this.#loaded.keys()];
   }
 
-  /** Replaces the consumer's credentials; undefined stands for a broken record. */
   set(id: string, version: string, consumer: Consumer | undefined, now: number): void {
     const before = this.#loaded.get(id)?.consumer;
     this.#loaded.set(id, { version, consumer });
@@ -168,7 +165,6 @@ export class DirectoryIndex {
   }
 }
 
-/** The pairs, and the public keys in the form of pairs that no secret fits. */
 function credentialsOf({ id, credentials, publicKeys = [] }: Consumer): StoredCredential[] {
   const ofKeys = publicKeys.map((key) => ({ ...noPair, apiKey: publicKeyName(id, key) }));
   return [...credentials, ...ofKeys];

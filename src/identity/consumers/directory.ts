@@ -22,7 +22,6 @@ interface DirectoryOptions {
   keys: Keys;
   log: Log;
   metrics: Pick<Metrics, 'secretsLoadedAt' | 'consumerValidUntil'>;
-  /** Called with every record that is read or written here, with the changes that wait in it. */
   onRecord: (consumer: Consumer) => void;
   /** Seconds between two refreshes. */
   refreshSeconds: number;
@@ -31,7 +30,6 @@ interface DirectoryOptions {
 }
 
 interface DirectoryStatus {
-  /** Whether the last refresh reached the secrets manager for everything. */
   connected: boolean;
   /** Broken records included. */
   consumers: number;
@@ -158,7 +156,6 @@ export class ConsumerDirectory {
     return this.#index.newestFirst();
   }
 
-  /** Stores what this process has just written, without waiting for a refresh. */
   put(consumer: Consumer, version: string): void {
     this.#observe(consumer.id, ++this.#observations, () => this.#setRecord(consumer.id, version, consumer));
   }

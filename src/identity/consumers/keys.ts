@@ -37,7 +37,6 @@ async function loadKey(secrets: SecretsManager, name: string): Promise<KeySet> {
   throw new KeyUnusable(`The secret ${name} has vanished from the secrets manager (${secrets.kind}).`);
 }
 
-/** The keys of an installation: what its consumers' secrets are hashed with, and what protects its cursors. */
 export interface KeySets {
   readonly pepper: KeySet;
   readonly cursor: KeySet;

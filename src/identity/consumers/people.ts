@@ -13,7 +13,6 @@ export interface PersonClaim {
   value: string;
 }
 
-/** Claims of an ID token that can let a person act; texts. */
 export type Claims = Readonly<Record<string, string | readonly string[]>>;
 
 /** Claims that every token has, with values that say nothing of the person. */

@@ -16,7 +16,6 @@ import {
 } from './consumer.ts';
 import { visibleFields } from './visible-records.ts';
 
-/** Not checked yet. */
 export interface RequestedPermission {
   resource: string;
   actions: readonly string[];

@@ -21,7 +21,6 @@ const maxWaiting = 40;
 /** Their bytes, so that the record fits what secrets managers hold (AWS: 64 KiB) beside its pairs. */
 const maxWaitingBytes = 16 * 1024;
 
-/** The fields whose changes are recorded: what the API shows and people change. */
 const fields = [
   'name',
   'permissions',

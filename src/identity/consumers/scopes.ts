@@ -6,7 +6,6 @@ export interface Person {
   actor: string;
 }
 
-/** A consumer as one request acts for it: with all its permissions, or with those that a token is for. */
 export interface Caller extends Consumer {
   /** From a token, `quotes:read` and the like; undefined where the request came with the pair. */
   scopes?: ReadonlySet<string>;
@@ -14,12 +13,10 @@ export interface Caller extends Consumer {
   person?: Person;
 }
 
-/** A permission on one action as OAuth names it. */
 function scopeOf(resource: string, action: string): string {
   return `${resource}:${action}`;
 }
 
-/** In a fixed order. */
 export function scopesOf({ permissions }: Pick<Consumer, 'permissions'>): string[] {
   return permissions.flatMap(({ resource, actions }) => actions.map((action) => scopeOf(resource, action)));
 }

@@ -48,7 +48,6 @@ export function isManagedBy(
   return modeOf(caller.id) === 'live' || id === caller.id || ancestors.includes(caller.id);
 }
 
-/** Undefined: all. */
 export function idsManagedBy(
   caller: Pick<Consumer, 'id'>,
   directory: Pick<ConsumerDirectory, 'newestFirst'>,

@@ -2,7 +2,6 @@ import type { Visible, VisibleFields } from '../../platform/base/call.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { ownableResources } from './consumer.ts';
 
-/** A permission without `records` is on all. */
 interface Viewer {
   id: string;
   permissions: readonly { resource: string; records?: 'all' | 'own'; fields?: readonly string[] }[];

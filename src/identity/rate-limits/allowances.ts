@@ -69,7 +69,6 @@ export class Allowances {
   readonly #clock: () => number;
   readonly #uses = new Map<string, Use>();
   readonly #unstored: WriteBehind<{ consumerId: string; day: number; requests: number }>;
-  /** Notices that were given, the oldest forgotten first. */
   readonly #noticed = new Set<string>();
   readonly #refreshing: NodeJS.Timeout;
   #listener: Listener | undefined;

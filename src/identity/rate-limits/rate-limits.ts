@@ -22,7 +22,6 @@ interface RateLimitsOptions {
 }
 
 export interface RateLimit {
-  /** Its name in the RateLimit headers. */
   name: string;
   perMinute: number;
   /** `own`: a limit for this key alone. */
@@ -42,7 +41,7 @@ export interface RateLimits {
   stop(): void;
 }
 
-/** The limits of the settings, reconciled with the other replicas each second until `stop`. */
+/** Reconciles with the other replicas each second until `stop`. */
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const { cache, metrics, clock = wallMs } = options;
   const counters: RateCounter[] = [];

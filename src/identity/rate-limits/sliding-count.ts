@@ -3,9 +3,8 @@ export const windowSeconds = 60;
 /** Counts of one second, by the clock. */
 interface Slot {
   second: number;
-  /** Count of all replicas, as the shared cache last reported. */
+  /** Requests that all replicas counted, as the shared cache last reported. */
   shared: number;
-  /** Count of this replica, not yet added to the shared cache. */
   own: number;
 }
 
@@ -15,7 +14,6 @@ interface Slot {
  * requests bunch, and a caller that sends evenly gets the whole limit.
  */
 export class SlidingCount {
-  /** Oldest first. */
   readonly #slots: Slot[] = [];
   #total = 0;
   /** Has something that the shared cache does not know, and is in the list of those. */
