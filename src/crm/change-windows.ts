@@ -6,7 +6,6 @@ const mostQueries = 5;
 /** Target fill of a window: the windows after a full one have to be read again. */
 const fullness = 0.8;
 
-/** Changes of a resource behind a position and, with `before`, from before that moment, for one query. */
 export interface ChangeWindow {
   resource: Resource;
   position: ChangePosition;
@@ -83,7 +82,6 @@ export class ChangeWindows {
   }
 }
 
-/** Windows of whole seconds, as stamps are; the last one has no end. */
 function inWindows(
   { resource, position }: ChangeWindow,
   widthMs: number,

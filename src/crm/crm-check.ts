@@ -27,7 +27,6 @@ import { createColumns } from './usable-columns.ts';
  * services share, and their back-off, are neither used nor changed.
  */
 export interface CrmCheck {
-  /** Signs an assertion. Throws `TokenFailure`. */
   sign(): Promise<string>;
   readonly certificate: KeyCertificate | undefined;
   /** Trades it for an access token. Throws `TokenFailure`. */
@@ -39,15 +38,11 @@ export interface CrmCheck {
   findSignIn(ownAddress: string | undefined): Promise<SignInAddress | undefined>;
   /** Throws an `Error` with what is wrong. */
   checkVersion(token: AccessToken): Promise<string>;
-  /** Use of the daily quota of calls, as the answers to `inspect` have it. */
   readonly usage: ApiUsage | undefined;
-  /** Throws `CrmFailure`. */
   whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
   /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
   seenFrom(user: CrmUser, token: AccessToken): Promise<string | undefined>;
-  /** The objects that the user may see. Throws `CrmFailure`, `Problem`. */
   listObjects(token: AccessToken): Promise<ListedObject[]>;
-  /** Up to 25 objects, in one call. Throws `CrmFailure`, `Problem`. */
   describe(names: readonly string[], token: AccessToken): Promise<Described>;
   /** Throws `CrmFailure`, `Problem`. */
   inspect(resources: Resources, token: AccessToken): Promise<Findings>;
@@ -55,7 +50,6 @@ export interface CrmCheck {
   checkOwners(resources: Resources, token: AccessToken): Promise<string[]>;
   /** Objects whose records get owners and of which the user may not see all records, as far as it may know. Throws `CrmFailure`. */
   objectsNotSeen(resources: Resources, token: AccessToken): Promise<string[]>;
-  /** Reads changes as the service does, and so deleted records too. Throws `Problem`. */
   readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
   close(): Promise<void>;
 }
@@ -160,7 +154,6 @@ function otherAddresses(
     .filter((pair) => pair.loginUrl !== loginUrl || pair.audience !== audience);
 }
 
-/** Object Reference, LoginHistory. */
 async function readSourceAddress(
   client: CrmClient,
   { Id }: CrmUser,
@@ -178,7 +171,6 @@ async function readSourceAddress(
   }
 }
 
-/** A token that nobody shares and nobody replaces. */
 function only(token: AccessToken) {
   return {
     getToken: async () => token,

@@ -31,9 +31,7 @@ interface CrmState {
   reason?: DisconnectedBy;
   /** Repair that an operator has to make before a new access token can be had. */
   advice?: string;
-  /** The refusal of the last sign-in, in the org's words. */
   sign_in?: SignInRefusal;
-  /** Absent where the whole org fits. */
   lacks?: readonly OrgFault[];
   /** Use of the daily quota of calls, as the CRM last reported; undefined before it did and where there is no budget. */
   quota?: Pick<ApiUsage, 'used' | 'limit'> & { budget?: number; budget_used?: number };
@@ -56,7 +54,6 @@ export class CrmHealth {
   /** Undefined until the first result. */
   #connected: boolean | undefined;
   #disconnected: DisconnectedBy | undefined;
-  /** Milliseconds since 1970 of the last result, of this replica or another. */
   #checkedAt = 0;
   #user: CrmUser | null = null;
   #userAskedAt = 0;
@@ -69,7 +66,6 @@ export class CrmHealth {
     this.#key = `crm_health:${options.environment}`;
   }
 
-  /** A call has ended: why the CRM counts as not connected; undefined where it was reached and took our token. */
   noteOutcome(disconnected: DisconnectedBy | undefined): void {
     const isNew = this.#connected !== undefined && disconnected !== this.#disconnected;
     this.#connected = disconnected === undefined;
@@ -121,7 +117,6 @@ export class CrmHealth {
     };
   }
 
-  /** Without a token the token endpoint may be what can't be reached. */
   #reasonFor({ advice, refusal }: TokenFault): DisconnectedBy | undefined {
     const isRefused = advice !== null || refusal !== null;
     if (this.#disconnected !== 'sign_in') return isRefused ? 'sign_in' : this.#disconnected;

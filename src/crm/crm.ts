@@ -32,15 +32,11 @@ import { createColumns } from './usable-columns.ts';
 
 export interface CrmOptions extends CrmSettings {
   environment: string;
-  /** The package's resources if left out. */
   resources?: Resources;
   secrets: SecretsManager;
   cache: SharedCache;
-  /** Used for the token's lock while the cache is unavailable. */
   spareLocks: Locks;
-  /** Where the budget of calls is kept, if there is one and the cache is not shared. */
   ownBudgetStore?: BudgetStore;
-  /** The per cent of the calls that are a consumer's own while a budget is short. */
   crmShareOf?: (consumerId: string) => number | null | undefined;
   /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal;
@@ -54,27 +50,17 @@ export interface Crm {
   health: Pick<CrmHealth, 'check'>;
   tokens: TokenProvider;
   schema: OrgSchema;
-  /** Use of the daily quota of calls, as the CRM last reported. */
   readonly usage: CrmClient['usage'];
-  /** When the budget of calls will be used up at the present rate; null: it lasts, or there is none. */
   budgetExhaustedAt(): Promise<Date | null>;
-  /** Identifies the org and the user without naming them. */
   connectionHash: string;
-  /** Notified after each write, whatever came of it, and by others who learn that something has changed in the CRM. */
   changed: Listeners<[]>;
-  /** Notified of External IDs that a request asked for and the CRM has no record with. */
   missing: Listeners<Parameters<OnMissing>>;
-  /** Notified of each call that the CRM meters, when it has ended. */
   metered: Listeners<Parameters<OnMetered>>;
-  /** Notified when the last call has ended, before the database is closed. */
   stopped: Listeners<[]>;
-  /** Reads the private key, so that a missing one is logged at once, and watches it. Never throws. */
   start(): Promise<void>;
-  /** Waits for calls in flight, and closes the connections. The token stays valid for other replicas. */
   stop(): Promise<void>;
 }
 
-/** The connection to the Salesforce org: token, client, records and health, wired. Nothing is sent before it is used. */
 export function createCrm(options: CrmOptions): Crm {
   const { environment, cache, log, secrets, privateKeySecret } = options;
   const connectionHash = hashConnection(options);
@@ -149,7 +135,6 @@ function createTokens(options: CrmOptions, http: Http, connectionHash: string) {
   };
 }
 
-/** A query that is cheap, and refused where data calls are. */
 function dataProbeFor({ quote }: Resources, { dataPath }: CrmClient): string {
   return queryPath(dataPath, `SELECT Id FROM ${quote.crmObject} LIMIT 1`);
 }
@@ -183,7 +168,6 @@ function openBudget(options: CrmOptions, orgUse: () => CrmClient['usage']): Call
   });
 }
 
-/** `crm/dev` of `crm/dev/private-key`. */
 function folderOf(secretName: string): string {
   return secretName.slice(0, Math.max(0, secretName.lastIndexOf('/')));
 }

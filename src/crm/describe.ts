@@ -19,7 +19,6 @@ export interface DescribedField {
   externalId: boolean;
   filterable: boolean;
   restrictedPicklist: boolean;
-  /** A permission set can name it; required fields are visible to all. */
   permissionable: boolean;
   values: readonly string[];
   referenceTo: readonly string[];
@@ -40,7 +39,6 @@ export interface DescribedObject {
   recordTypes: readonly { id: string; developerName: string; available: boolean }[];
 }
 
-/** Objects by name in lower case, as the CRM compares names; null: the org has none that the user may see. */
 export type Described = ReadonlyMap<string, DescribedObject | null>;
 
 /**

@@ -20,7 +20,6 @@ interface ListOptions {
   resource: Resource;
   client: Pick<CrmClient, 'send' | 'dataPath' | 'permits'>;
   columns: UsableColumns;
-  /** Reads rows with the columns of `used`. */
   toRecordOf: (used: Resource) => (row: CrmRow) => StoredRecord | undefined;
 }
 
@@ -42,7 +41,6 @@ class PageReading {
   readonly #options: ListOptions;
   readonly #query: ListQuery;
   readonly #call: Call;
-  /** The field that orders, before the External ID. */
   readonly #orderedBy: 'created_at' | 'updated_at';
   readonly #records: ListedRecord[] = [];
   #bytes = 0;
@@ -59,7 +57,6 @@ class PageReading {
     this.#after = query.after && { at: query.after.at, externalId: query.after.id };
   }
 
-  /** Gives back its slot for large pages, where it has one. */
   readonly release = () => this.#leave?.();
 
   async toEnd(): Promise<RecordPage> {
@@ -156,7 +153,6 @@ class PageReading {
     );
   }
 
-  /** Why the page ends before a record of so many bytes, or must wait; undefined where it takes the record. */
   #endBefore(length: number): 'full' | 'no slot' | undefined {
     const { limit, maxBytes } = this.#query;
     const count = this.#records.length + this.#part.records.length;
@@ -187,9 +183,7 @@ interface Part {
   bytes: number;
   rows: number;
   last: Partial<Position> | undefined;
-  /** There were rows that the API does not show. */
   hasForeignRows: boolean;
-  /** Why the rest of the rows was not read. */
   end: 'full' | 'no slot' | undefined;
 }
 
@@ -197,7 +191,6 @@ function newPart(): Part {
   return { records: [], bytes: 0, rows: 0, last: undefined, hasForeignRows: false, end: undefined };
 }
 
-/** The position of a row in the order, with its External ID as the CRM has it, UUID or not. */
 function placeOf(resource: Resource, row: CrmRow, orderedBy: string): Partial<Position> {
   const field = resource.fields[orderedBy];
   const at = field && readTimestamp(readPath(row, field));

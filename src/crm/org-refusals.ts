@@ -12,9 +12,7 @@ const longestWaitMs = 7500;
 export interface Refused {
   resource: Resource;
   need: Need;
-  /** API names of the fields that it wrote. */
   written: readonly string[];
-  /** Fields among them whose values the caller can't change. */
   ofService?: readonly string[] | undefined;
   call: Call;
 }

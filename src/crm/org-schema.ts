@@ -10,7 +10,6 @@ import type { CrmClient } from './rest/rest-client.ts';
 import { type Checked, checkResource } from './schema-check.ts';
 import type { UsableColumns } from './usable-columns.ts';
 
-/** A misfit of the org, as the health report has it. */
 export interface OrgFault {
   object: string;
   /** Null: the object itself. */
@@ -27,13 +26,11 @@ interface OrgSchemaOptions {
 
 export class OrgSchema {
   faults: readonly OrgFault[] = [];
-  /** Counts the changes of types, and of values that callers may write. */
   version = 0;
   /** Columns of numbers, whose digits are kept as the CRM writes them. */
   numberColumns: ReadonlySet<string> = new Set();
   readonly changed = new Listeners<[]>();
   readonly repaired = new Listeners<[]>();
-  /** Looks at the org, or has it looked at, because of a refusal. Set by who watches it. */
   look: LookAtOrg = async () => false;
   readonly #options: OrgSchemaOptions;
   readonly #all: readonly Resource[];
@@ -48,7 +45,6 @@ export class OrgSchema {
         this.look({ ...refusal, ...(about !== undefined && { about: `${crmObject}: ${about}` }) });
   }
 
-  /** Makes one call. Throws `Problem`, `CrmFailure`. */
   describe(call: Call): Promise<Described> {
     const names = this.#all.map(({ crmObject }) => crmObject);
     return describeObjects(this.#options.client, names, call);
@@ -122,7 +118,6 @@ function changeOfType(name: string, { crm, added: { first, type } = { type: unde
   return [{ name, column: crm.path, problem, needs: [] }];
 }
 
-/** Once for each change. Whether something is there now that was lacking. */
 function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFault[]): boolean {
   const nameOf = (fault: OrgFault) => JSON.stringify(fault);
   const [known, found] = [new Set(before.map(nameOf)), new Set(now.map(nameOf))];

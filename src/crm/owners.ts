@@ -33,7 +33,6 @@ const rememberedMs = 3_600_000;
 const unknownMs = 60_000;
 const mostRemembered = 20_000;
 
-/** Somebody who may own records, by what names them. */
 interface Wanted {
   by: OwnerRule['match'] | 'queue';
   name: string;
@@ -51,9 +50,7 @@ export class Owners {
   readonly #options: OwnersOptions;
   /** Ids by what names them, each with the time of `now()` until which it counts; null: there is none. */
   readonly #known = new Map<string, { id: string | null; until: number }>();
-  /** Objects with the ids of owners that the org has refused for them. */
   readonly #refused = new Map<string, number>();
-  /** Look-ups under way, so that requests of one person that come together make one. */
   readonly #looking = new Map<string, Promise<void>>();
 
   constructor(options: OwnersOptions) {
@@ -66,7 +63,6 @@ export class Owners {
     return new OwnerChoice(this, resource, owners);
   }
 
-  /** Whether the org takes this owner for the resource, as far as is known. */
   mayOwn(resource: Resource, ownerId: string): boolean {
     return now() >= (this.#refused.get(refusalKey(resource, ownerId)) ?? 0);
   }
@@ -111,7 +107,6 @@ export class Owners {
     await looking;
   }
 
-  /** Makes one call. An object that the org does not let us read counts as not there. */
   async #ask(wanted: readonly Wanted[], call: Call): Promise<void> {
     const { client, log } = this.#options;
     const parts = wanted.map((one) => toPart(client.dataPath, queryFor(one)));
@@ -138,11 +133,9 @@ export class Owners {
   }
 }
 
-/** Who may own one new record, until the org takes one: the integration user comes last. */
 export class OwnerChoice {
   readonly resource: Resource;
   readonly #known: Owners;
-  /** The first choice first. */
   readonly #owners: readonly string[];
   #left: string[] = [];
 
@@ -153,7 +146,7 @@ export class OwnerChoice {
     this.#restart();
   }
 
-  /** The owner to try now; undefined: the integration user. */
+  /** Undefined: the integration user. */
   get ownerId(): string | undefined {
     return this.#left[0];
   }
@@ -162,7 +155,6 @@ export class OwnerChoice {
     if (this.ownerId !== this.#owners[0]) this.#known.countFallback();
   }
 
-  /** Whether the next owner is worth a try after this failure; where none is, it was not the owner, and the first one is next. */
   reject(error: unknown): boolean {
     const { ownerId } = this;
     if (ownerId !== undefined && !isOwnerRefusal(error)) return false;
@@ -182,7 +174,6 @@ export class OwnerChoice {
   }
 }
 
-/** First who acts, then who owns what nobody else does. */
 function wantedBy({ match, else: other }: OwnerRule, actor: string | undefined): Wanted[] {
   const wanted: Wanted[] = actor === undefined ? [] : [{ by: match, name: actor }];
   if (other !== undefined)
@@ -242,7 +233,6 @@ const refusals = ['setup', 'rejected', 'broken'];
 
 type Client = Pick<CrmClient, 'send' | 'probe' | 'usage' | 'dataPath'>;
 
-/** Asks the org as the service does before it makes a record. */
 export async function ownerFaults(resources: Resources, client: Client, call: Call): Promise<string[]> {
   const faults: string[] = [];
   const read = async (query: RowsQuery, fault: string) => {
@@ -289,7 +279,6 @@ export async function objectsNotSeen(resources: Resources, client: Client, call:
   return objects.filter((object) => seen?.every((row) => row['SobjectType'] !== object));
 }
 
-/** Undefined where the org does not let us ask. */
 async function rowsOf(query: RowsQuery, client: Client, call: Call): Promise<readonly CrmRow[] | undefined> {
   const path = queryPath(client.dataPath, toSoql(query));
   try {

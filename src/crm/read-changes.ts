@@ -43,12 +43,10 @@ const frameDepth = 5;
 interface ChangeSourceOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'time' | 'usage'>;
   metrics: Metrics;
-  /** See `CallBudget`. */
   dailyCallBudget?: number | undefined;
   columnsOf: (resource: Resource) => UsableColumns;
 }
 
-/** `used`: the resource with the columns that were asked for. */
 type ReadRow = (
   resource: Resource,
   used: Resource,
@@ -147,7 +145,6 @@ async function readWhole(
   return rows;
 }
 
-/** A record that is not there any more was deleted meanwhile. */
 function finish(
   record: ChangedRecord,
   used: Resource,
@@ -189,7 +186,6 @@ async function readIds(
   });
 }
 
-/** Fields whose text may continue in columns that were not selected. */
 function openFields({ fields }: Resource, row: CrmRow): Field[] {
   return Object.values(fields).filter(({ crm }) => {
     const text = row[crm.path];
@@ -197,7 +193,6 @@ function openFields({ fields }: Resource, row: CrmRow): Field[] {
   });
 }
 
-/** An owner that is null was removed; one that the row has no column for is not known. */
 function withoutUnknownOwner({ fields }: Resource, row: CrmRow, values: FieldValues): FieldValues {
   const column = fields[ownerField]?.crm.path;
   if (column === undefined || column in row) return values;
@@ -214,16 +209,12 @@ class PageReading {
   readonly #windows: readonly ChangeWindow[];
   readonly #used: UsedOfAll;
   readonly #readRow: ReadRow;
-  /** Windows with an additional query for continuation columns; these queries come first. */
   readonly #withNext: readonly ChangeWindow[];
   #records: ChangedRecord[] = [];
-  /** Stamps of records whose long texts have no continuation, by native id. */
   #ended = new Map<string, unknown>();
-  /** Records whose long text goes on in columns that were not asked for; it is null so far. */
   readonly unfinished = new Set<ChangedRecord>();
   #characters = 0;
 
-  /** `used`: the resources with the columns that the org has. */
   constructor(windows: readonly ChangeWindow[], used: UsedOfAll, readRow: ReadRow) {
     this.#windows = windows;
     this.#used = used;

@@ -44,20 +44,16 @@ import { addTransactions } from './scheduling/transactions.ts';
 import type { UsableColumns } from './usable-columns.ts';
 import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
 
-/** `since`: before it was asked for, by `monotonicMs()`. Never rejects. */
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
 
 interface SalesforceRecordsOptions {
   client: CrmClient;
   scheduler: Scheduler;
-  /** See the setting of this name. */
   ownerVerifiedOnly: boolean;
   log: Log;
   metrics: Metrics;
   columnsOf: (resource: Resource) => UsableColumns;
-  /** Called after each write, successful or not. */
   onWrite: () => void;
-  /** Called, before the request is answered, if the CRM has no record with an External ID that the caller may see. */
   onMissing: OnMissing;
 }
 
@@ -66,7 +62,6 @@ type ReadRecord = (row: CrmRow) => StoredRecord | undefined;
 
 interface Kinds {
   columns: UsableColumns;
-  /** For rows with the columns of `used`. */
   toRecordOf: (used: Resource) => ReadRecord;
   finds: RequestKind<Lookup, StoredRecord | undefined>;
   findsWithDeleted: RequestKind<Lookup, StoredRecord | undefined>;
@@ -75,14 +70,12 @@ interface Kinds {
   deletes: RequestKind<Deletion, undefined>;
 }
 
-/** The records of the CRM's objects. Requests that come while others are in flight share a call. */
 export function createSalesforceRecords(options: SalesforceRecordsOptions): Records {
   return new SalesforceRecords(options);
 }
 
 class SalesforceRecords implements Records {
   readonly #options: SalesforceRecordsOptions;
-  /** By the name of the resource; made with the first request for it. */
   readonly #kinds = new Map<string, Kinds>();
   readonly #order = new RecordOrder();
   readonly #owners: Owners;
@@ -279,7 +272,6 @@ class SalesforceRecords implements Records {
     await this.#change(deletes, { ref }, { resource, need: 'write', written: [], call });
   }
 
-  /** Changes or deletes a record, after the writes to it that came before. */
   async #change<Item extends { ref: RecordRef | StoredRecord }, T>(
     kind: RequestKind<Item, T>,
     item: Item,
@@ -303,7 +295,6 @@ class SalesforceRecords implements Records {
     }
   }
 
-  /** Once more where the service itself refused it for what the org was. */
   #submit<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
     return withSecondLook(async () => {
       try {
@@ -383,14 +374,12 @@ function createKinds(resource: Resource, options: SalesforceRecordsOptions): Kin
   };
 }
 
-/** Under which queries are put together; a write is read back by the query that looks for records. */
 function rowsOf(resource: Resource, kind: string): string | undefined {
   if (kind === 'delete') return undefined;
   const key = resourceKey(resource);
   return kind === 'find with deleted' ? `${key} with deleted` : key;
 }
 
-/** Without the types that the org gives: replicas learn them at different times. */
 function columnsIn({ crmObject, fields }: Resource): unknown {
   return [
     crmObject,
@@ -420,7 +409,6 @@ function asProblem(error: unknown, resource: Resource | undefined): unknown {
   return error instanceof CrmFailure ? crmProblem(error, resource === undefined ? {} : { resource }) : error;
 }
 
-/** Looks at the org first, where that may explain the failure. */
 async function asProblemOfOrg(error: unknown, refused: Refused): Promise<unknown> {
   const failure = error instanceof CrmFailure ? await explainByOrg(error, refused) : error;
   return asProblem(failure, refused.resource);
@@ -442,7 +430,6 @@ function isDuplicate(error: unknown): boolean {
 /** Writes to one record that may wait for the one before them. */
 const mostWaiting = 50;
 
-/** Keeps writes to one record in the order of their arrival: the next begins when the one before is answered. */
 class RecordOrder {
   /** By record: resolves, never rejects, when the last write in line is done. */
   readonly #lines = new Map<string, { last: Promise<unknown>; length: number }>();

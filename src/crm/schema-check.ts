@@ -7,22 +7,17 @@ import { columnOf, isNotThere } from './usable-columns.ts';
 
 export interface Checked {
   misfits: Misfit[];
-  /** Columns in lower case that the service can do without, and that are not there or can't be written. */
   missing: Set<string>;
-  /** Types of the fields that a mapping adds, by API name. */
   types: Map<string, OrgType>;
-  /** Values of restricted picklists, by API name. */
   values: Map<string, readonly string[]>;
-  /** UTF-16 code units that each column of a long text holds, by API name. */
+  /** UTF-16 code units of each column of a long text, by API name. */
   sizes: Map<string, number>;
   /** Columns that lists are filtered by and the CRM does not index. */
   slow: string[];
 }
 
-/** The types that a text field may have in the org. */
 const texts = ['string', 'textarea', 'picklist', 'combobox', 'email', 'phone', 'url', 'encryptedstring'];
 const numbers = ['double', 'currency', 'percent'];
-/** Types that a field may have. Members are read from any text; an id of the CRM stands in no answer. */
 const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
   uuid: texts,
   text: [...texts, 'multipicklist'],
@@ -104,7 +99,6 @@ export function checkResource(resource: Resource, described: Described, memberOb
   return checked;
 }
 
-/** Statuses that only reservations need: everything else works without. */
 function statusFaults({ fields, fit }: Resource, byName: ReadonlyMap<string, DescribedField>): Misfit[] {
   const { crm, isAbsent } = fields['status'] ?? {};
   const column = crm && !isAbsent ? columnOf(crm) : '';
@@ -161,7 +155,6 @@ function hasIndex({ externalId, unique }: DescribedField): boolean {
   return externalId || unique;
 }
 
-/** The further columns of a long text, and how much each of those that are there holds. */
 function checkContinuations(
   { name, field }: FieldToCheck,
   columns: readonly (DescribedField | undefined)[],
@@ -180,7 +173,6 @@ function checkContinuations(
   if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
 }
 
-/** The first fault of a field that is there. */
 function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
   const { resource, name, field } = one;
   const ofName = nameFault(field, found);
@@ -196,7 +188,6 @@ function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
     : undefined;
 }
 
-/** Queries find a column in any case, and name it in their rows as the org does. */
 function nameFault({ crm }: Field, found: DescribedField): string | undefined {
   const [relationship = ''] = crm.path.split('.');
   return crm.lookupColumn === undefined
@@ -209,7 +200,6 @@ function spellingFault(given: string, name: string): string | undefined {
   return isOther ? `is called ${name} in the CRM: write it so in the mapping` : undefined;
 }
 
-/** All but what the CRM sets. */
 function isWrittenField(name: string, { kind, writable, added, optional }: Field): boolean {
   return writable || optional !== undefined || (added === undefined && kind !== 'timestamp') || name === 'id';
 }
@@ -297,7 +287,6 @@ function takes({ type, restrictedPicklist, values }: DescribedField, value: stri
   return !isBound || value.split(type === 'multipicklist' ? ';' : '\n').every((one) => values.includes(one));
 }
 
-/** Fields that a new record must have and that nothing sets. */
 function requiredFaults({ fields, constants = {} }: Resource, object: DescribedObject): Misfit[] {
   // What a caller may leave out is not sure to be set.
   const sure = Object.entries(fields).filter(

@@ -6,11 +6,9 @@ import type { Settings } from '../platform/settings/table.ts';
 import { readOrMakeSecret, type Simulated, type Simulator } from '../platform/simulators/simulator.ts';
 
 export interface SimulatedOrg extends Simulated {
-  /** External ID of a member to try things with. */
   memberId: string;
 }
 
-/** Trusts the gateway's own key as a real org trusts its certificate. */
 export const orgSimulator = {
   name: 'crm',
   start(settings, secrets, opened): Promise<SimulatedOrg | undefined> {
@@ -22,7 +20,6 @@ export const orgSimulator = {
   },
 } satisfies Simulator;
 
-/** Starts the org without its records, which a running service may have in use. */
 export function startEmptyOrg(settings: Settings, secrets: SecretsManager, opened: AsyncDisposableStack) {
   return startOrg(settings, secrets, opened, {});
 }
@@ -65,7 +62,6 @@ async function startOrg(
   };
 }
 
-/** Each org keeps its records for itself. */
 function suffixOf(org: string): string {
   return org === 'default' ? '' : `-${basename(org).replace(/\.ya?ml$/, '')}`;
 }

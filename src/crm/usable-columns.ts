@@ -22,23 +22,19 @@ import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts'
 
 /** How long columns are left out before they are tried again. */
 const lackingForMs = 60_000;
-/** Milliseconds for columns that an org may well lack for good. */
 const spareForMs = 3_600_000;
 
-/** Columns that were added together: an org has all of them or counts as one that lacks them. */
 interface Part {
   name: string;
   isSpare?: true | undefined;
   columns: readonly string[];
 }
 
-/** The column of a field that an org may lack, or those in which its text goes on. */
 function partOf({ crm, optional, isSpare, isAbsent }: Field): Part | undefined {
   if (optional !== undefined && !isAbsent) return { name: optional, isSpare, columns: [crm.path] };
   return crm.continuations && { name: 'continuations', columns: crm.continuations };
 }
 
-/** The resource without these parts, without what the org hides, and without what it does not have. */
 function without(resource: Resource, isLeftOut: (part: string) => boolean): Resource {
   const { hidden } = resource.fit;
   const fields = Object.entries(resource.fields).flatMap(([name, field]) => {
@@ -63,25 +59,20 @@ export function withKeyOnly(resource: Resource): Resource {
   return { ...resource, fields: id === undefined ? {} : { id } };
 }
 
-/** A resource's columns as one request may name them. */
 export interface UsedColumns {
   resource: Resource;
-  /** API names of the fields whose values are not written: the org need not have them. */
   leftOut: ReadonlySet<string>;
   tried: readonly string[];
 }
 
 interface UsableColumnsOptions {
   resource: Resource;
-  /** Milliseconds of any steady clock. */
   now: () => number;
 }
 
 export class UsableColumns {
   readonly #options: UsableColumnsOptions;
-  /** By the name of columns that belong together: when to try them again. */
   readonly #lacking = new Map<string, number>();
-  /** While nothing is lacking. */
   readonly #whole: UsedColumns;
 
   constructor(options: UsableColumnsOptions) {
@@ -103,7 +94,6 @@ export class UsableColumns {
     if (fit.broken) throw misfitFailure(fit.refusal(fit.broken));
   }
 
-  /** Columns that a request may name now; `names`: its fields, by API name, or all. */
   use(names: 'all' | readonly string[]): UsedColumns {
     const { resource } = this.#options;
     if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
@@ -143,7 +133,6 @@ export class UsableColumns {
     return isLearned;
   }
 
-  /** Optional columns of the object that its description does not have. */
   learn(missing: ReadonlySet<string>): void {
     for (const part of this.#parts()) {
       if (part.columns.some((column) => missing.has(column.toLowerCase()))) this.#note(part.name);
@@ -171,7 +160,6 @@ export function withoutFields(values: FieldValues, leftOut: ReadonlySet<string>)
   return Object.fromEntries(Object.entries(values).filter(([name]) => !leftOut.has(name)));
 }
 
-/** Columns of a resource that a request names: of these fields, by API name, or of all where they are left out. */
 export interface NamedColumns {
   columns: UsableColumns;
   names?: 'all' | readonly string[];
@@ -179,7 +167,6 @@ export interface NamedColumns {
 
 export type UsedOfAll = ReadonlyMap<string, UsedColumns>;
 
-/** Throws where the request has not said that it names this resource. */
 export function usedOf(uses: UsedOfAll, resource: Resource): UsedColumns {
   return uses.get(resourceKey(resource)) ?? { resource, leftOut: new Set(), tried: [] };
 }
@@ -224,7 +211,6 @@ function droppedOf(resource: Resource, used: Resource): ReadonlySet<string> {
   return new Set(dropped.map(([name]) => name));
 }
 
-/** Whether a failure says that the org lacks a column which the request named, and may be sent without. */
 export function isLacking(error: unknown, used: UsedColumns): boolean {
   return lackingParts(error, used).length + hiddenFields(error, used).length > 0;
 }
@@ -239,7 +225,6 @@ function lackingParts(error: unknown, { resource }: UsedColumns): string[] {
   return [...new Set(lacking.map(({ name }) => name))];
 }
 
-/** The needed fields that the failure names as not there. Without its External ID a record is nothing to the API. */
 function hiddenFields(error: unknown, { resource }: UsedColumns): [string, Field][] {
   const { code, columns } = refusalOf(error);
   if (code !== 'INVALID_FIELD') return [];
@@ -253,7 +238,6 @@ export function columnOf({ lookupColumn, path }: Field['crm']): string {
   return lookupColumn ?? path;
 }
 
-/** For a request that needs to know who made a record, in an org that has no columns for it. */
 export function lacksOwner({ crmObject }: Resource): CrmFailure {
   const columns = Object.values(createdByFields).flatMap(({ crm, isSpare }) => (isSpare ? [] : [crm.path]));
   const lack = `${crmObject} lacks ${columns.join(', ')}, or what a mapping names in their place`;
@@ -261,7 +245,6 @@ export function lacksOwner({ crmObject }: Resource): CrmFailure {
   return new CrmFailure('setup', advice, { advice });
 }
 
-/** Key of refusals that one look at the org may explain: their codes and the columns of the resource. */
 export function aboutOf(errors: readonly CrmError[], { fields, constants = {} }: Resource): string {
   const own = Object.values(fields).flatMap(({ crm }) => [columnOf(crm), ...(crm.continuations ?? [])]);
   const known = new Set([...own, ...Object.keys(constants)].map((column) => column.toLowerCase()));

@@ -56,7 +56,6 @@ export interface TogetherOptions {
   scheduler: Scheduler;
   transactions: RequestKind<Transaction, CrmAnswer>;
   columnsOf: (resource: Resource) => UsableColumns;
-  /** Reads rows with the columns of `used`. */
   toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   owners: Owners;
 }
@@ -71,7 +70,6 @@ class ItemsRefused extends Error {
   }
 }
 
-/** See `Records.writeTogether`. */
 export async function writeTogether(
   options: TogetherOptions,
   writes: readonly RecordWrite[],
@@ -125,7 +123,6 @@ async function refusedOf(
   return new WritesRefused(refusals.flat());
 }
 
-/** The last resource whose owner the org refuses gets another first. */
 async function sendWithOwners(
   options: TogetherOptions,
   writes: readonly RecordWrite[],
@@ -238,7 +235,6 @@ async function transact(
   }
 }
 
-/** Creations, then changes; those of one object together, since a collection takes few alternations of objects. */
 function groupsOf(placed: readonly Placed[]): Group[] {
   const sorted = placed.toSorted((a, b) =>
     a.write.resource.crmObject.localeCompare(b.write.resource.crmObject, 'en'),
@@ -267,7 +263,6 @@ function toRecordBody(
   };
 }
 
-/** The CRM's own ids by the position of the write. Throws `ItemsRefused`, and `CrmFailure` where the call failed as a whole. */
 function readIds(
   groups: readonly Group[],
   answers: readonly CrmAnswer[],
@@ -300,17 +295,14 @@ function wholeFailure(answer: CrmAnswer, request: CrmRequest): CrmFailure[] {
   return isSuccess(answer) ? [] : [failureOf(answer, request)];
 }
 
-/** Whether it has a result for each item, not one error for all. */
 function isOfItems({ body }: CrmAnswer, count: number): boolean {
   return Array.isArray(body) && body.length === count && body.every((item) => 'success' in Object(item));
 }
 
-/** Rolled back for another's failure, in this collection or in another part. */
 function isRolledBack({ facts: { error } }: CrmFailure): boolean {
   return error?.code === 'ALL_OR_NONE_OPERATION_ROLLED_BACK' || error?.code === 'PROCESSING_HALTED';
 }
 
-/** The write as a request of its own, by which its errors are read. */
 function toSingle({ write, body }: Placed, method: Group['method'], { path }: CrmRequest): CrmRequest {
   const isNew = method === 'POST';
   const { resource } = write;
@@ -339,7 +331,6 @@ function queriesOf(keys: readonly RecordKey[], used: UsedOfAll, withDeleted = fa
 
 type Rows = ReadonlyMap<string, ReadonlyMap<string, CrmRow>>;
 
-/** Rows by resource and External ID; none of a page that is not whole. */
 function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[], dataPath: string): Rows {
   return new Map(
     queries.map(({ resource }, index) => {
@@ -351,7 +342,6 @@ function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[
   );
 }
 
-/** See `Records.findTogether`. Throws `Problem`. */
 export async function findTogether(
   options: TogetherOptions,
   keys: readonly RecordKey[],
@@ -386,7 +376,6 @@ export async function findTogether(
   }
 }
 
-/** All rows: the CRM makes pages short where records are long. */
 async function readPages(
   client: TogetherOptions['client'],
   first: CrmAnswer,
@@ -404,7 +393,6 @@ async function readPages(
   return rows;
 }
 
-/** See `Records.listTogether`. Throws `Problem`. */
 export async function listTogether(
   options: TogetherOptions,
   lists: readonly RecordList[],

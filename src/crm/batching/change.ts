@@ -16,10 +16,8 @@ import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './wr
 const answerPart = 4;
 
 export interface Update {
-  /** With its values as the caller read them, where it did: they show whether an interrupted change was done. */
   ref: RecordRef | StoredRecord;
   values: FieldValues;
-  /** The record is wanted as it is afterwards. */
   readBack: boolean;
 }
 
@@ -28,7 +26,6 @@ export interface Updated {
   record?: StoredRecord | undefined;
 }
 
-/** Replaces fields of records that are addressed by the CRM's own id, so that nothing can be created. */
 export class Change extends RecordOperation<Update, Updated> {
   readonly name = 'update';
   readonly effect = 'change';
@@ -119,7 +116,6 @@ export interface Deletion {
 
 const deleted = { result: undefined };
 
-/** Deletes records that are addressed by the CRM's own id; the External ID is the only column that it names. */
 export class Delete implements Operation<Deletion, undefined> {
   readonly name = 'delete';
   readonly effect = 'change';
@@ -179,7 +175,7 @@ function byId(rows: readonly CrmRow[]): Map<string, CrmRow> {
   return new Map(rows.map((row) => [String(row['Id']), row]));
 }
 
-/** In halves where the records are too much for one answer. */
+/** Halves the keys where the records are too much for one answer. */
 async function findByIds(
   options: { client: RecordOperationOptions['client']; resource: Resource },
   items: readonly Deletion[],

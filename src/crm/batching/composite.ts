@@ -27,7 +27,6 @@ export function toComposite(
   };
 }
 
-/** The answers to the parts, each with its own status. Throws `CrmFailure` (broken) for another shape. */
 export function readComposite(answer: CrmAnswer, count: number, request: CrmRequest): CrmAnswer[] {
   const parts = (answer.body as { compositeResponse?: unknown } | undefined)?.compositeResponse;
   if (!Array.isArray(parts) || parts.length !== count) throw unusable(request);

@@ -13,18 +13,14 @@ import { ownerRefusal, RecordOperation, typeRefusal, valueRefusal } from './reco
 import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
 export interface Creation {
-  /** In lower case. */
   externalId: string;
   values: FieldValues;
   /** Id of the user or queue that is to own it; undefined: the integration user. */
   ownerId?: string | undefined;
-  /** The record is wanted, with what the CRM has put into it. */
   readBack: boolean;
   /** Milliseconds since 1970: from then on it is not made any more. */
   validUntil?: number | undefined;
-  /** See `CreateOptions`. */
   madeSince?: number | undefined;
-  /** Visibility for its maker: one that may see only its own needs to be written into it. */
   visible: Visible;
 }
 

@@ -12,9 +12,7 @@ import type { ItemOutcome } from './operation.ts';
 import { ownerRefusal, RecordOperation, type RecordOperationOptions } from './record-operation.ts';
 
 interface FindOptions extends RecordOperationOptions {
-  /** Records in the recycle bin are found too. */
   withDeleted?: boolean;
-  /** For a look-up of what became of a write. */
   isAfterLoss?: boolean;
 }
 
@@ -24,7 +22,6 @@ interface FindOptions extends RecordOperationOptions {
  */
 const longestPath = 12_000;
 
-/** External ID in lower case. */
 export interface Lookup {
   key: string;
   visible: Visible;
@@ -104,7 +101,6 @@ export function parentIn({ fields }: Pick<Resource, 'fields'>, values: FieldValu
   return (lookup && values[lookup[0]])?.toLowerCase();
 }
 
-/** The query for records with these External IDs, at least one, by any system or user. */
 export function keysQuery(resource: Resource, keys: readonly string[]): RowsQuery {
   return findQuery(resource, [{ keys, visible: 'all' }]);
 }
@@ -115,7 +111,6 @@ interface RowsOptions {
   isAfterLoss?: boolean;
 }
 
-/** All rows of a query: the CRM makes pages short where records are long. Throws `CrmFailure`. */
 export async function queryRows(
   { client, resource, isAfterLoss }: RowsOptions,
   rowsQuery: RowsQuery,
@@ -138,7 +133,6 @@ export async function queryRows(
   return rows;
 }
 
-/** Wraps the request as the only part of a Composite call. */
 function inBody(dataPath: string, request: CrmRequest): CrmRequest {
   return {
     ...request,
@@ -158,7 +152,6 @@ export function queryPath(dataPath: string, soql: string, withDeleted = false): 
   return `${dataPath}/${withDeleted ? 'queryAll' : 'query'}?q=${encodeURIComponent(soql)}`;
 }
 
-/** The rows of a page, and the path of the next one where there is one. Throws `CrmFailure` for another shape. */
 export function readPage(answer: CrmAnswer, dataPath: string): { rows: CrmRow[]; next: string | undefined } {
   const body = answer.body as { records?: unknown; done?: unknown; nextRecordsUrl?: unknown } | undefined;
   if (!Array.isArray(body?.records)) throw unusable({ effect: 'read' });

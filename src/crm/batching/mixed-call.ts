@@ -29,9 +29,7 @@ interface Member {
 
 interface MixedCallOptions {
   permit: Permit;
-  /** Batches that share it: each sends its first request with its own of `permits`, or releases it. */
   batches: number;
-  /** Called where the call took too long, or its answer was too large. */
   onTooMuch: () => void;
 }
 
@@ -50,7 +48,6 @@ export class MixedCall {
     this.#missing = options.batches;
   }
 
-  /** The permits of the batches, in any order. */
   permits(): Permit[] {
     return Array.from({ length: this.#options.batches }, () => this.#newPermit());
   }
@@ -144,7 +141,6 @@ interface Gathered {
   records: number;
 }
 
-/** The parts of a call that several requests share: their writes in order, then the queries, as few as possible. */
 class MixedParts {
   readonly #writeHeaders: Readonly<Record<string, string>>;
   readonly #others: Part[] = [];
@@ -154,7 +150,6 @@ class MixedParts {
     this.#writeHeaders = writeHeaders;
   }
 
-  /** Adds the parts of a request; returns what picks their answers, and undefined where they do not fit. */
   add(request: CrmRequest): ReadParts | undefined {
     const parts = partsOf(request, this.#writeHeaders);
     const others = parts.filter(({ query }) => query === undefined);
@@ -251,7 +246,6 @@ function isLate({ request, reject }: Member): boolean {
   return isOver;
 }
 
-/** Whether the call failed for what one of its batches is, and nothing was done. */
 function mayBeOthers({ kind, facts: { status = 0, outcomeUnknown } }: CrmFailure): boolean {
   if (outcomeUnknown === true) return false;
   const isRefused = status >= 400 && status < 500 && !['session', 'busy', 'quota', 'locked'].includes(kind);

@@ -5,17 +5,13 @@ export type ItemOutcome<Result> =
   | { result: Result }
   | {
       failure: CrmFailure;
-      /** The CRM refused this item and executed the others: its own failure, not that of the call. */
       ofItem?: boolean;
-      /** The CRM's error for an item of a batch does not say what is wrong; for a single item it does. */
       isAmbiguous?: boolean;
     };
 
 export type Reconciled<Result> = ItemOutcome<Result> | 'not done' | 'unknown';
 
-/** One operation on the records of one resource, on as many at once as the CRM takes. */
 export interface Operation<Item, Result> {
-  /** For metrics and the batcher's name. */
   readonly name: 'find' | 'create' | 'update' | 'delete' | 'together';
   readonly effect: 'read' | 'create' | 'change';
   /** Bytes that an item adds to a call. */
@@ -32,6 +28,5 @@ export interface Operation<Item, Result> {
    * `CrmFailure` where it can't be seen.
    */
   reconcile?(items: readonly Item[], call: BatchCall): Promise<Reconciled<Result>[]>;
-  /** Outcome of a repeat after an unknown outcome that finds the record gone. */
   readonly whenGone?: ItemOutcome<Result>;
 }

@@ -48,7 +48,6 @@ export abstract class RecordOperation<Item, Result> implements Operation<Item, R
     permit: Permit | undefined,
   ): Promise<ItemOutcome<Result>[]>;
 
-  /** The API names of the fields whose columns a call with these items names. */
   protected namesOf(_items: readonly Item[]): 'all' | readonly string[] {
     return 'all';
   }
@@ -128,13 +127,11 @@ function failureIn(outcome: ItemOutcome<unknown> | undefined): CrmFailure | unde
   return outcome && 'failure' in outcome ? outcome.failure : undefined;
 }
 
-/** Refuses a caller who may see only its own records where the org has no columns for who made them. */
 export function ownerRefusal(resource: Resource, visible: Visible): CrmFailure | undefined {
   const isKnown = visible === 'all' || resource.fields[ownerField] !== undefined;
   return isKnown ? undefined : lacksOwner(resource);
 }
 
-/** Refuses new records while their record type is not known: the CRM would give them another one. */
 export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | undefined {
   for (const [column, value] of Object.entries(constants)) {
     if (typeof value !== 'object' || fit.recordTypeId(value.recordType) !== undefined) continue;
@@ -144,7 +141,6 @@ export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | und
   return undefined;
 }
 
-/** Refuses values that the org cannot take, and texts that its columns do not hold. */
 export function valueRefusal(resource: Resource, values: FieldValues): CrmFailure | undefined {
   const { fit } = resource;
   const misfit = fit.isWhole

@@ -24,14 +24,11 @@ const furtherCalls = 50;
 
 export interface Verdict<Result> {
   outcome: ItemOutcome<Result>;
-  /** The outcome is not final. `alone`: the item must be sent by itself; `parts`: another item may have caused it. */
   again?: 'alone' | 'parts' | undefined;
 }
 
 interface SplitOptions<Item, Result> {
-  /** Sends items in one call; returns one verdict for each, in their order. */
   send(items: readonly Item[]): Promise<Verdict<Result>[]>;
-  /** Called once for each item with its final outcome. */
   settle(index: number, outcome: ItemOutcome<Result>): void;
   /** Waits before records are sent again after a transient failure. */
   pause?: ((failure: CrmFailure) => Promise<unknown>) | undefined;
@@ -45,7 +42,6 @@ interface Entry<Item> {
 
 interface Group<Item> {
   entries: Entry<Item>[];
-  /** One of them is faulty: they were refused together, or the others that were refused with them succeeded. */
   isRefused: boolean;
 }
 
@@ -73,9 +69,7 @@ class Splitting<Item, Result> {
   #failed = 0;
   #faulty = 0;
   #passed = 0;
-  /** The most items to send together, after the size was seen to be the reason. */
   #mostBySize = Number.POSITIVE_INFINITY;
-  /** The number of records may be the reason. */
   #mayBeSize = true;
 
   constructor(options: SplitOptions<Item, Result>) {
@@ -117,7 +111,6 @@ class Splitting<Item, Result> {
     return parts;
   }
 
-  /** The most records to send together: as many as succeeded; if many are faulty, as many as have one faulty on average. */
   get #mostTogether(): number {
     const open = this.#total - this.#settled;
     if (this.#callsLeft - open <= sentAtOnce) return 1;
@@ -145,7 +138,6 @@ class Splitting<Item, Result> {
     else if (wasRefused && this.#mayBeSize) this.#mostBySize = this.#passed;
   }
 
-  /** Settles final outcomes, and returns the records that were refused together. `isOwn`: some failed by a fault of their own. */
   #take(entries: readonly Entry<Item>[], verdicts: readonly Verdict<Result>[]) {
     const refused: Entry<Item>[] = [];
     let isOwn = false;

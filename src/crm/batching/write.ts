@@ -17,20 +17,14 @@ import { readPage, toPart } from './find.ts';
 import type { ItemOutcome } from './operation.ts';
 
 export interface Write {
-  /** Each item as a call of its own; at least one. */
   singles: readonly CrmRequest[];
-  /** The CRM's own ids of the records, where they are there already. */
   nativeIds?: readonly string[];
-  /** Reads back the written records; undefined where no caller asks for it. */
   readBack?: RowsQuery | undefined;
-  /** Milliseconds since 1970: from then on it is not sent any more. */
   notAfter?: number | undefined;
 }
 
 export interface Written {
-  /** Each item's own part of the answer; undefined where it has none. */
   outcomes: ItemOutcome<Readonly<Record<string, unknown>> | undefined>[];
-  /** Rows that were read back; none where that failed though the write did not. */
   rows: readonly CrmRow[];
 }
 
@@ -86,7 +80,6 @@ function toRequest(
   };
 }
 
-/** All of them as one call: each record names its object (REST Developer Guide, sObject Collections). */
 function toCollection(
   dataPath: string,
   { singles, nativeIds }: Write,
@@ -124,7 +117,6 @@ function readBackOf(answer: CrmAnswer, dataPath: string): CrmRow[] {
   }
 }
 
-/** The fields whose columns a write with these items names: what it writes, and every field where it reads back. */
 export function writtenFields(
   items: readonly { values: FieldValues; readBack: boolean }[],
 ): 'all' | readonly string[] {

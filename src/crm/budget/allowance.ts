@@ -1,6 +1,5 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 export class Allowance {
-  /** Per millisecond. */
   readonly rate: number;
   readonly #most: number;
   #available: number;

@@ -11,7 +11,6 @@ const quarterMs = 900_000;
 const quartersOfDay = 96;
 /** Each replica updates its registration at least so often. */
 export const syncEveryMs = 20_000;
-/** A replica that has not done so for this long no longer counts. */
 const goneAfterMs = 60_000;
 /** Milliseconds after which a write that a replica has registered as waiting no longer counts. */
 const writeGoneAfterMs = 5000;
@@ -38,7 +37,6 @@ export function limitsOf(dailyCalls: number, maxWaitMs: number): BudgetLimits {
 }
 
 export interface Bucket {
-  /** A bucket that replaces a lost one has another id. */
   id: string;
   /** Calls in it at the time `at`; times are milliseconds by the store's clock. */
   level: number;
@@ -47,11 +45,9 @@ export interface Bucket {
   /** Calls by the number of their quarter of an hour. */
   counts: Readonly<Record<string, number>>;
   replicas: Readonly<Record<string, Registration>>;
-  /** The org's daily quota as the CRM last told any replica; none where it has not. */
   org?: OrgUse;
 }
 
-/** Calls of the org in 24 hours, and how many it may make; `at`: when the CRM said so. */
 interface OrgUse {
   used: number;
   limit: number;
@@ -67,13 +63,10 @@ export interface SyncRequest {
   replica: string;
   returned: number;
   unleased: number;
-  /** Requests that wait for a call: writes, reads, and polls within their share. */
   writes: number;
   reads: number;
   polls: number;
-  /** Calls that it will need soon; granted only while there are plenty. */
   ahead: number;
-  /** Calls that it takes at most. */
   most: number;
   /** How long its oldest write has waited, in milliseconds. */
   writeWaitedMs?: number | undefined;
@@ -82,7 +75,6 @@ export interface SyncRequest {
   leaves?: boolean;
 }
 
-/** Calls that it gets; one for a poll counts among those for reads. */
 export interface Grant {
   writes: number;
   reads: number;
@@ -179,7 +171,6 @@ function nextOf(
   return hasRead && mayRead ? 'read' : undefined;
 }
 
-/** Since when the oldest write of each other replica waits. */
 function writesOfOthers(bucket: Bucket, replica: string, now: number): number[] {
   return Object.entries(bucket.replicas).flatMap(([id, { seenAt, writeSince }]) =>
     id !== replica && writeSince !== undefined && now - seenAt < writeGoneAfterMs ? [writeSince] : [],
@@ -208,7 +199,6 @@ function latestUse(known: OrgUse | undefined, told: SyncRequest['org'], now: num
   return known && known.at >= at ? known : { used, limit, at };
 }
 
-/** A registration is not stored each time: replicas that wait would often have to repeat a change that conflicts. */
 function isWorthStoring(before: Registration | undefined, after: Registration | undefined, now: number) {
   if (before === undefined || isOtherWrite(before.writeSince, after?.writeSince)) return true;
   return now - before.seenAt >= (after?.writeSince === undefined ? syncEveryMs : writeGoneAfterMs) / 2;
@@ -228,13 +218,11 @@ function quarterOf(now: number): number {
   return Math.floor(now / quarterMs);
 }
 
-/** Whether the oldest waiting write of a replica is another one now, by the times since when each waits. */
 export function isOtherWrite(before: number | undefined, after: number | undefined): boolean {
   if (before === undefined || after === undefined) return before !== after;
   return after - before > clockErrorMs;
 }
 
-/** Merges two buckets after the store lost one and a new one was made: of each count and level the higher. */
 export function merge(stored: Bucket, known: Bucket, now: number, { rate }: BudgetLimits): Bucket {
   const counts: Record<string, number> = { ...stored.counts };
   for (const [quarter, calls] of Object.entries(known.counts))

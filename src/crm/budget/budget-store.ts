@@ -3,7 +3,6 @@ import { inTime } from '../../platform/base/in-time.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Database } from '../../platform/store/database.ts';
 
-/** Where the bucket is kept: one text, which all replicas change. */
 export interface BudgetStore {
   /** The text, and milliseconds since some moment by the store's own clock. Throws while the store is unavailable. */
   read(): Promise<{ text: string | undefined; now: number }>;
@@ -14,7 +13,6 @@ export interface BudgetStore {
 /** Longer than anything that counts. */
 const ttlMs = 48 * 3_600_000;
 
-/** Under which the budget of an environment is kept. */
 function keyOf(environment: string): string {
   return `crm_budget:${environment}`;
 }
@@ -34,7 +32,6 @@ export function createCacheBudgetStore(cache: SharedCache, environment: string):
 const longestWaitMs = 1000;
 const tooSlow = () => new Error('the database is too slow');
 
-/** In the table `call_budgets`, with the database's clock. */
 export function createDatabaseBudgetStore(database: Database, environment: string): BudgetStore {
   const name = keyOf(environment);
   return {

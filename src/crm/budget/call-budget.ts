@@ -31,7 +31,6 @@ const freshMs = 1000;
 const yieldMs = 50;
 /** Between attempts while the bucket can't be reached. */
 const retryMs = 1000;
-/** A replica that has never reached the bucket does not know how many there are: it takes a quarter of the rate. */
 const presumedReplicas = 4;
 
 interface CallBudgetOptions {
@@ -54,16 +53,13 @@ export class CallBudget {
   #lease = 0;
   #leaseChangedAt = 0;
   #unleased = 0;
-  /** Calls that may be made while the bucket can't be reached; undefined while it can. */
   #ownShare: Allowance | undefined;
   #syncing: Promise<void> | undefined;
   #syncedAt = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** Calls in the last second or so. */
   #recent = { calls: 0, at: 0 };
   /** Requests that wait cause no synchronization before this, by `monotonicMs()`. */
   #pauseUntil = 0;
-  /** Since when the write waits that is registered in the bucket, by `monotonicMs()`. */
   #registeredWrite: number | undefined;
   #isStarted = false;
   #isStopped = false;
@@ -77,7 +73,6 @@ export class CallBudget {
     options.metrics.crmBudgetUsed.set(0);
   }
 
-  /** Synchronizes with the bucket from now on. Never throws. */
   async start(): Promise<void> {
     // A connection that is being made takes a moment; a store that is unavailable is not waited for.
     for (let tries = 0; tries < 10 && !this.#bucket.isKnown; tries++) {
@@ -88,7 +83,6 @@ export class CallBudget {
     if (this.#ownShare) this.#logUnshared(presumedReplicas);
   }
 
-  /** Returns the lease. Nothing may wait any more. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearTimeout(this.#timer);
@@ -96,7 +90,6 @@ export class CallBudget {
     await this.#sync(true);
   }
 
-  /** Replicas that share the bucket, as last seen; 1 while it can't be reached. */
   get replicas(): number {
     return this.#ownShare ? 1 : this.#bucket.replicas;
   }
@@ -124,7 +117,6 @@ export class CallBudget {
     else this.#unleased += 1;
   }
 
-  /** The longest that a request waits for a call, in milliseconds. */
   get maxWaitMs(): number {
     return this.#limits.maxWaitMs;
   }
@@ -143,7 +135,6 @@ export class CallBudget {
     return lacking <= 0 ? 0 : Math.max(0, lacking - this.#available) / this.#rate;
   }
 
-  /** Takes a call back that was not made. */
   giveBack(): void {
     this.#changeLease(1);
     this.serve();
@@ -180,7 +171,6 @@ export class CallBudget {
     return Math.min(untilIdleMs, untilRegularMs, this.#untilCallMs());
   }
 
-  /** The write for which other replicas hold back has gone, in a call of another replica for example. */
   get #isRegistrationOutdated(): boolean {
     const registered = this.#registeredWrite;
     return registered !== undefined && isOtherWrite(registered, this.queue.wanted(false).writeSince);
@@ -190,7 +180,6 @@ export class CallBudget {
     return this.#leaseChangedAt + idleMs - monotonicMs();
   }
 
-  /** Until a request that waits can have a call, as far as is known. */
   #untilCallMs(): number {
     if (this.queue.size === 0) return Number.POSITIVE_INFINITY;
     const pauseMs = this.#pauseUntil - monotonicMs();
@@ -288,7 +277,6 @@ export class CallBudget {
     return (this.#ownShare ?? this.#limits).rate;
   }
 
-  /** Calls that may be made now, as far as is known. */
   get #available(): number {
     return (this.#ownShare ?? this.#bucket).available;
   }
@@ -301,7 +289,6 @@ export class CallBudget {
     return this.#recent.calls * Math.exp((this.#recent.at - monotonicMs()) / 1000);
   }
 
-  /** Calls to take before they are needed, as many as were made in the last second. */
   get #ahead(): number {
     const calls = Math.min(largestLease, this.#recentCalls);
     const isUsed = monotonicMs() - this.#recent.at < idleMs;

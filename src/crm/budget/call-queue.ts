@@ -3,10 +3,8 @@ import { FairQueue } from '../../platform/base/fair-queue.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
 
-/** Parts of a Composite call that may be queries and Collections calls (REST Developer Guide, Composite). */
 export const mostHeavyParts = 5;
 
-/** A consumer's id, '' for the service itself, and how many requests of it are meant. */
 export type Requests = Iterable<readonly [consumer: string, requests: number]>;
 
 /** The part of the calls that is a consumer's own, from 0 to 1. */
@@ -19,7 +17,6 @@ export type CallKind = 'write' | 'read' | 'poll';
 export const pollShare = 0.1;
 const mostPolls = 5;
 
-/** Leaving, or becoming a write, changes nothing once it has got a call or has left. */
 interface Waiter {
   becomeWrite(): void;
   leave(): void;
@@ -35,10 +32,8 @@ const mostBehind = 2;
 /** Credits that differ by less are the same. */
 const tolerance = 1e-9;
 
-/** Who waits for a call: between whom calls alternate, and for whom the call is, as long as it waits. */
 export interface Who {
   tenant: string;
-  /** Queries and Collections calls that it adds to a call that several share; 0 or none: it has a call to itself. */
   heavyParts?: number;
   requesters: () => Requests;
 }
@@ -76,11 +71,8 @@ export class CallQueue {
   readonly #polls: Allowance;
   /** A write that has waited for so long must not wait for another call. */
   readonly #urgentMs: number;
-  /** The last call went to a poll, and none to a write since. */
   #wasPoll = false;
-  /** The next calls go to reads, although writes wait. */
   #readsFirst = 0;
-  /** Calls since one went to the next tenant in rotation. */
   #sinceRotation = 0;
   readonly shares: CallShares;
 
@@ -124,7 +116,6 @@ export class CallQueue {
     };
   }
 
-  /** How many of them are served before one that comes now, of the consumer where that is given. */
   before(kind: CallKind, who?: NewRequest): number {
     const { write, read } = this.#queues;
     const all = callsFor([...write, ...(kind === 'write' ? [] : read)], who?.heavyParts ?? 0);
@@ -133,12 +124,10 @@ export class CallQueue {
     return Math.min(all, Math.max(others, Math.ceil(this.shares.callsUntil(who.consumer, others)) - 1));
   }
 
-  /** The next so many calls go to reads, although writes wait. */
   serveReadsFirst(count: number): void {
     this.#readsFirst = count;
   }
 
-  /** The calls to take from the bucket. Polls beyond their share are reads, and only while there are plenty of calls. */
   wanted(isPlenty: boolean) {
     const { write, read, poll } = this.#queues;
     const polls = Math.min(poll.size, Math.floor(this.#polls.available));
@@ -170,7 +159,6 @@ export class CallQueue {
     return queue && this.#nextOf(queue, isPlenty)?.take;
   }
 
-  /** While calls are short, the tenant with the most credit; now and then, and while calls are plenty, the next in rotation. */
   #nextOf(queue: FairQueue<Entry>, isPlenty: boolean): Entry | undefined {
     if (isPlenty) return queue.next();
     this.#sinceRotation = (this.#sinceRotation + 1) % callsPerRotation;
@@ -205,7 +193,6 @@ export class CallQueue {
     return most;
   }
 
-  /** Polls alternate with writes, unless a write would be refused for that. */
   #mayPoll(): boolean {
     const { write, poll } = this.#queues;
     const writeWaitedMs = monotonicMs() - Math.min(...[...write].map(({ since }) => since));
@@ -213,7 +200,6 @@ export class CallQueue {
   }
 }
 
-/** Calls that these entries need before a new entry gets one; it may share the last of them. */
 function callsFor(entries: readonly Entry[], heavyParts: number): number {
   const alone = entries.filter((entry) => entry.heavyParts === 0).length;
   const taken = entries.reduce((sum, entry) => sum + entry.heavyParts, heavyParts);
@@ -221,7 +207,6 @@ function callsFor(entries: readonly Entry[], heavyParts: number): number {
 }
 
 interface Account {
-  /** Calls that it has had less than its part; below 0: more. */
   credit: number;
   /** By `monotonicMs()`. */
   askedAt: number;
@@ -234,7 +219,6 @@ interface Account {
  */
 export class CallShares {
   readonly #shareOf: ShareOf;
-  /** A consumer without a request for this long no longer gets a part. */
   readonly #askingMs: number;
   readonly #accounts = new Map<string, Account>();
 
@@ -263,7 +247,6 @@ export class CallShares {
     return total === 0 ? 0 : credit / total;
   }
 
-  /** Together 1. */
   parts(): Map<string, number> {
     const now = monotonicMs();
     const own = new Map<string, number>();
@@ -276,7 +259,6 @@ export class CallShares {
     return own;
   }
 
-  /** Calls until a request of the consumer is served behind so many others of it; Infinity where it has no part. */
   callsUntil(consumer: string, others: number): number {
     const part = this.parts().get(consumer) ?? 0;
     const lacking = others + 1 - this.creditOf([[consumer, 1]]);

@@ -19,11 +19,9 @@ const mostTries = 50;
 
 /** Over how long the present rate of calls is measured. */
 const rateMs = 120_000;
-/** With fewer calls left the budget is as good as used up: they are taken as they come. */
 const fewCalls = 2;
 const dayMs = 86_400_000;
 
-/** The change may have been stored, although the store did not confirm it. */
 export class OutcomeUnknown extends Error {}
 
 export class SharedBucket {
@@ -34,7 +32,6 @@ export class SharedBucket {
   #offset = 0;
   /** By `monotonicMs()`. */
   #seenAt = Number.NEGATIVE_INFINITY;
-  /** Calls of all replicas in the time of the rate or so, and when that was counted, by the store's clock. */
   #recent = { calls: 0, at: 0 };
 
   constructor(store: BudgetStore, limits: BudgetLimits) {
@@ -46,7 +43,6 @@ export class SharedBucket {
     return this.#bucket !== undefined;
   }
 
-  /** Milliseconds since it was seen. */
   get age(): number {
     return monotonicMs() - this.#seenAt;
   }
@@ -55,18 +51,15 @@ export class SharedBucket {
     return this.#bucket === undefined ? 1 : Math.max(1, replicasIn(this.#bucket, this.#bucket.at));
   }
 
-  /** Calls that may be made now, as far as is known. */
   get available(): number {
     if (this.#bucket === undefined) return this.#limits.burst;
     return availableIn(this.#bucket, monotonicMs() + this.#offset, this.#limits);
   }
 
-  /** Calls of the last 24 hours. */
   get used(): number {
     return this.#bucket === undefined ? 0 : usedIn(this.#bucket, monotonicMs() + this.#offset);
   }
 
-  /** Use of the org's daily quota, as any replica last learnt it; undefined where none has. */
   get org(): { used: number; limit: number } | undefined {
     const { used, limit } = this.#bucket?.org ?? {};
     return used === undefined || limit === undefined ? undefined : { used, limit };

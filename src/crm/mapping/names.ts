@@ -3,7 +3,6 @@ import type { Resource } from '../../records/resource.ts';
 /** Longest text of the CRM that is passed on. */
 const longestMessage = 300;
 
-/** The API's name of a column as errors of the CRM name it, or undefined for a column that the API does not have. */
 export function apiFieldOf(resource: Resource, column: string): string | undefined {
   const wanted = column.toLowerCase();
   return Object.entries(resource.fields).find(([, { crm }]) =>
@@ -11,13 +10,11 @@ export function apiFieldOf(resource: Resource, column: string): string | undefin
   )?.[0];
 }
 
-/** The columns that an error may name: those in `fields`, and the words of its text that are in quotes, of whatever language. */
 export function namesIn({ message, fields }: { message: string; fields: readonly string[] }): string[] {
   const quoted = message.slice(0, 4 * longestMessage).matchAll(/[^\p{L}\p{N}_\s.,:;()[\]<>=/-](\w{1,80})/gu);
   return [...fields, ...Array.from(quoted, ([, name = '']) => name)];
 }
 
-/** The field that refers to another record, or undefined where the resource has none. */
 export function lookupFieldOf(resource: Resource): string | undefined {
   return Object.entries(resource.fields).find(([, { crm }]) => crm.lookupColumn !== undefined)?.[0];
 }
@@ -62,7 +59,6 @@ function apiNameOf(word: string, resource: Resource | undefined): string {
     .join('.');
 }
 
-/** Columns of the org's own, or written as one word of several: `Email` at the start of a sentence is a word. */
 function isColumnName(word: string): boolean {
   return /__[cr]$/i.test(word) || /[a-z][A-Z]/.test(word);
 }

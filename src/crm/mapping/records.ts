@@ -29,7 +29,6 @@ export function toCrmFields(resource: Resource, values: FieldValues): Record<str
   return fields;
 }
 
-/** A value as the CRM takes it; numbers keep their digits. */
 function contentOf({ kind }: Field, value: string | null): unknown {
   if (value === null) return null;
   if (kind === 'uuid') return value.toLowerCase();
@@ -37,7 +36,6 @@ function contentOf({ kind }: Field, value: string | null): unknown {
   return kind === 'boolean' ? value === 'true' : value;
 }
 
-/** The constants that a new record gets; none is made before its record type is known. */
 export function constantsOf({ constants = {}, fit }: Resource): Record<string, unknown> {
   const columns: Record<string, unknown> = {};
   for (const [column, value] of Object.entries(constants))
@@ -107,7 +105,6 @@ export function withoutHidden({ fields }: Resource, used: Resource) {
   };
 }
 
-/** Kinds whose content no description tells. */
 const ownKinds: readonly FieldKind[] = ['json', 'uuid', 'unknown'];
 
 /** The text that such columns have together; undefined if a value is not text. */
@@ -118,12 +115,10 @@ function joinColumns(first: unknown, row: CrmRow, continuations: readonly string
   return parts.every((part) => typeof part === 'string') ? joinText(parts) : undefined;
 }
 
-/** The content of a field, as the CRM has it; null where it, or the record that it leads through, is not there. */
 export function readPath(row: CrmRow, { crm }: Field): unknown {
   return follow(row, crm.path.split('.'));
 }
 
-/** Makes the reader of the CRM's own ids of the records that a row's fields name. */
 export function createLinkReader({ fields }: Resource): (row: CrmRow) => Links {
   const columns = Object.entries(fields).flatMap(([name, { crm }]) =>
     crm.lookupColumn === undefined ? [] : [{ name, column: crm.lookupColumn }],
@@ -147,7 +142,6 @@ function follow(row: CrmRow, path: readonly string[]): unknown {
   return content ?? null;
 }
 
-/** The External ID of a row, as the CRM has it; empty where it has none. */
 export function readKey(resource: Resource, row: CrmRow): string {
   const field = resource.fields['id'];
   // Its path is one column: it is the record's own.
@@ -176,7 +170,6 @@ const readers: Record<FieldKind, (content: unknown) => string | undefined> = {
   json: (content) => (typeof content === 'string' && isJsonObject(content) ? content : undefined),
 };
 
-/** As it stood in the answer, where its digits were kept: see `parseJson` of the transport. */
 function readNumber(content: unknown): string | undefined {
   if (typeof content === 'number') return String(content);
   return typeof content === 'string' && isNumber(content) ? content : undefined;
@@ -189,7 +182,6 @@ export function readTimestamp(content: unknown): string | undefined {
   return Number.isNaN(Date.parse(moment)) ? undefined : moment;
 }
 
-/** Checked only: the text itself goes on, so that no digit of it changes. */
 function isJsonObject(text: string): boolean {
   try {
     return isObject(JSON.parse(text));

@@ -54,7 +54,6 @@ export class VersionCheck {
     this.#options = options;
   }
 
-  /** The failure, or that of the version in its place. */
   async explain(failure: CrmFailure, request: CrmRequest, origin: string): Promise<CrmFailure> {
     const { apiVersion } = this.#options;
     const { status, error } = failure.facts;
@@ -66,7 +65,6 @@ export class VersionCheck {
     return new CrmFailure('setup', advice, { ...failure.facts, ofOrg: [], advice, isOfVersion: true });
   }
 
-  /** At once for all that ask at the same time. */
   #ask(origin: string, maxAgeMs: number): Promise<string[] | undefined> {
     const asked = this.#asked;
     if (asked !== undefined && now() - asked.at < maxAgeMs) return asked.versions;

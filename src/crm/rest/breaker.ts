@@ -28,9 +28,7 @@ export class Breaker {
   #failures = 0;
   #isOpen = false;
   #isProbing = false;
-  /** Pauses since the CRM last answered. */
   #pauses = 0;
-  /** By `monotonicMs()`. */
   #probeAt = 0;
 
   constructor({ log, metrics }: { log: Log; metrics: Metrics }) {

@@ -24,10 +24,8 @@ interface ErrorRow {
   advice: string;
 }
 
-/** Errors of the org's triggers and flows: every record of the call has them. */
 const thrown = ['CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', 'CANNOT_EXECUTE_FLOW_TRIGGER', 'DELETE_FAILED'];
 
-/** Whether an error may come from code or a flow of the org. */
 export function isThrown(code: string): boolean {
   return thrown.includes(code);
 }
@@ -255,7 +253,6 @@ function isCode(pattern: string, code: string): boolean {
   return pattern.endsWith('*') ? code.startsWith(pattern.slice(0, -1)) : pattern === code;
 }
 
-/** The objects in a body that name another record by its key; not numbers with their digits, which are objects too: `JSON.rawJSON`. */
 export function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): object[] {
   return Object.values(body).filter(
     (value: unknown): value is object => typeof value === 'object' && value !== null && !('rawJSON' in value),
@@ -269,7 +266,6 @@ function namesReference({ error, request }: Met): boolean {
   return keys.some((key) => typeof key === 'string' && text.includes(key.toLowerCase()));
 }
 
-/** Whether the error names fields, and none of them refers to a record that the caller names. */
 function isAboutOthers({ error: { fields }, request: { resource } }: Met): boolean {
   const lookups = Object.values(resource?.fields ?? {}).flatMap(({ crm: { lookupColumn } }) =>
     lookupColumn === undefined ? [] : lookupColumn.toLowerCase(),
@@ -289,7 +285,6 @@ function ruleTextIn(message: string): string {
   return /^[,:]\s*(.*?)(?::\s*\[[\w, ]*\]|\. You can look up)/s.exec(text)?.[1] ?? '';
 }
 
-/** The rule's own text, and what threw; the org's administrator finds it by this name. */
 function thrownText({ message }: CrmError, resource: Resource | undefined): string {
   const rule = scrub(ruleTextIn(message), resource);
   const name = thrownBy(message);

@@ -45,7 +45,6 @@ function mayBeOthers(error: CrmError, status: number, request: CrmRequest): bool
   return row === undefined || row.mayBeOthers === true;
 }
 
-/** A record that is gone says nothing about the org. */
 function isOfOrg(error: CrmError, status: number, request: CrmRequest): boolean {
   return rowOf({ error, status, request })?.ofOrg === true && kindOf(error, status, request) !== 'gone';
 }
@@ -55,7 +54,7 @@ export function isOverLimit({ facts }: CrmFailure): boolean {
   return facts.mayBeOthers === true && facts.error?.message.includes('System.LimitException') === true;
 }
 
-/** For the log. An operator must know what is wrong with the org to repair it; other texts may quote what people wrote. */
+/** Names what is wrong with the org, so that an operator can repair it; other texts may quote what people wrote. */
 function describe(kind: FailureKind, error: CrmError | undefined, status: number): string {
   const code = `${error?.code ?? 'no error code'}, status ${status}`;
   const isQuotable = kind === 'setup' && error?.code !== 'MALFORMED_QUERY';
@@ -79,7 +78,6 @@ function kindOfStatus(answer: CrmAnswer): FailureKind {
   return byStatus[answer.status] ?? 'broken';
 }
 
-/** The errors of `[{errorCode, message, fields}]`, or of a Collections item, which says `statusCode`. */
 function errorsOf(body: unknown): CrmError[] {
   return Array.isArray(body) ? body.slice(0, mostErrors).flatMap((each) => errorOf(each) ?? []) : [];
 }

@@ -1,9 +1,7 @@
 import type { Problem } from '../../platform/base/problem.ts';
 
 export type FailureKind =
-  /** The token is not, or no longer, valid. */
   | 'session'
-  /** The integration user or the org is set up wrongly; trying again is useless. */
   | 'setup'
   /** Another transaction holds the record; nothing was done. */
   | 'locked'
@@ -11,13 +9,9 @@ export type FailureKind =
   | 'busy'
   /** The daily quota of calls is used up; nothing was done. */
   | 'quota'
-  /** The record does not exist, or no longer. */
   | 'gone'
-  /** A unique field has this value elsewhere. */
   | 'duplicate'
-  /** A record that the request refers to does not exist. */
   | 'reference'
-  /** The record's state forbids the change. */
   | 'conflict'
   | 'rejected'
   /** The host can't be reached; nothing was sent. */
@@ -56,26 +50,19 @@ export interface CrmError {
 export interface FailureFacts {
   /** HTTP status, where there was an answer. */
   status?: number;
-  /** The error of the body that decides the kind, if the body had the usual form. */
   error?: CrmError | undefined;
   /** All errors of the body, the first 20. */
   errors?: readonly CrmError[];
-  /** Errors that the description of the object may explain. */
   ofOrg?: readonly CrmError[];
-  /** In a call with several records, another one may have caused it. */
   mayBeOthers?: boolean;
   /** Seconds, as the CRM asks. */
   retryAfter?: number | undefined;
-  /** The request was a write and may have taken effect. */
   outcomeUnknown?: boolean;
   problem?: Problem;
-  /** The org does not offer the version of the API. */
   isOfVersion?: boolean;
-  /** Action for the operator, in words that callers may read. */
   advice?: string;
 }
 
-/** A call that failed, as the layers of the client see it. It becomes a `Problem` in the outermost one. */
 export class CrmFailure extends Error {
   override readonly name = 'CrmFailure';
   readonly kind: FailureKind;
@@ -96,7 +83,6 @@ export function queueFull(): CrmFailure {
   return new CrmFailure('queue_full', 'too many requests wait for the CRM', { retryAfter: 1 });
 }
 
-/** The budget has no call left; one may be available after `retryAfter` seconds. */
 export function budgetExhausted(retryAfter: number): CrmFailure {
   return new CrmFailure('budget_exhausted', 'the budget of calls has none left for now', { retryAfter });
 }
@@ -124,7 +110,6 @@ export function isTooMuch({ kind, facts }: CrmFailure): boolean {
   return kind === 'broken' && facts.status === undefined;
 }
 
-/** Whether the CRM was reached and took our token, though it refused the call: a validation error is a good sign. */
 export function isConnected({ kind, facts }: CrmFailure): boolean {
   const { status = 0, error } = facts;
   if (facts.isOfVersion) return false;
@@ -135,7 +120,6 @@ export function isConnected({ kind, facts }: CrmFailure): boolean {
 
 export type DisconnectedBy = 'sign_in' | 'data' | 'version' | 'network';
 
-/** Why the CRM counts as not connected after a failure; undefined where it is. */
 export function disconnectedBy(failure: CrmFailure): DisconnectedBy | undefined {
   if (isConnected(failure)) return undefined;
   const { kind, facts } = failure;

@@ -31,13 +31,11 @@ const promptMs = 1000;
 
 export type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
 
-/** A call of the budget that may be made now. */
 export interface PaidCall {
   /** For a call that was not made after all. A second time does nothing. */
   giveBack(): void;
   /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
   readonly wasShort: boolean;
-  /** Says for whom it is, where calls are short. Once. */
   chargeTo(requests: Requests): void;
 }
 
@@ -49,7 +47,6 @@ export interface CallWait {
 }
 
 export interface PermitsOptions {
-  /** Calls in flight at most. */
   maxConcurrency: number;
   /** A call with less time than this, in milliseconds, is not started. */
   shortestCallMs: number;
@@ -58,11 +55,9 @@ export interface PermitsOptions {
   quota: CallQuota;
   budget?: CallBudget | undefined;
   metrics: Metrics;
-  /** Called where a call fails before it is sent: why the CRM counts as not connected. */
   onOutcome: (disconnected: DisconnectedBy | undefined) => void;
 }
 
-/** Decides which requests are admitted, and who makes the next call: each needs a call of the budget, a token and a slot. */
 export class Permits {
   readonly #options: PermitsOptions;
   readonly #slots: Slots;
@@ -135,12 +130,10 @@ export class Permits {
     }
   }
 
-  /** A permit for a further call of a request that has begun: it may wait as long as there is time for it. */
   async furtherPermit(call: Call): Promise<Permit> {
     return this.#permit(call, await this.#pay(call, remainingMs(call) - this.#options.shortestCallMs));
   }
 
-  /** The slot for a large page; undefined where none is free. */
   tryLargePage({ consumerId = '' }: Call): (() => void) | undefined {
     return this.#largePages.tryTake(consumerId);
   }
@@ -156,12 +149,10 @@ export class Permits {
     return this.#options.budget?.maxWaitMs;
   }
 
-  /** Replicas that share the budget; 1 where there is none. */
   get replicas(): number {
     return this.#options.budget?.replicas ?? 1;
   }
 
-  /** The part of a call with many requests that is each consumer's who asks; undefined while calls are not short. */
   get parts(): ReadonlyMap<string, number> | undefined {
     const { budget } = this.#options;
     return budget?.isShort ? budget.queue.shares.parts() : undefined;
@@ -214,7 +205,6 @@ export class Permits {
     return { paid: promise, becomeWrite, giveUp };
   }
 
-  /** The failure of what has waited too long for a call of the budget. `isCounted`: it is a request. */
   waitedTooLong(kind: CallKind, isCounted: boolean): CrmFailure {
     const { budget } = this.#options;
     return this.#refusal(kind, budget?.untilCallsMs(budget.queue.before(kind)) ?? 0, isCounted);
@@ -227,7 +217,6 @@ export class Permits {
     return budgetExhausted(Math.max(1, Math.ceil(ms / 1000)));
   }
 
-  /** A call of the budget where there is one, within so many milliseconds if need be. Throws `CrmFailure` (budget_exhausted). */
   async #pay(call: Call, mostMs: number): Promise<PaidCall | undefined> {
     if (this.#options.budget === undefined) return undefined;
     const purpose = purposeOf(call);
@@ -238,7 +227,6 @@ export class Permits {
     return paid;
   }
 
-  /** Pays for a new request: refused at once if it would wait in vain, and waits for `maxWaitMs` at most. */
   #payForNew(call: Call): Promise<PaidCall | undefined> {
     const mostMs = remainingMs(call) - this.#options.shortestCallMs;
     if (call.background !== undefined) return this.#pay(call, mostMs);
@@ -246,7 +234,6 @@ export class Permits {
     return this.#pay(call, Math.min(this.maxWaitMs ?? 0, mostMs));
   }
 
-  /** Notes a failure that may show that the CRM is not connected. */
   async acquire(call: Call, paid: PaidCall | undefined): Promise<Permit> {
     try {
       return await this.#permit(call, paid);
@@ -256,7 +243,6 @@ export class Permits {
     }
   }
 
-  /** A token, then a slot, for a call of the budget that is paid; that goes back where there is none. */
   async #permit(call: Call, paid: PaidCall | undefined): Promise<Permit> {
     try {
       const token = await this.getToken(call);

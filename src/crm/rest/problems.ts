@@ -125,7 +125,6 @@ function rejected(
   return new Problem('crm_rejected', `The CRM refused the record: ${detail}`, { ...facts, errors: faults });
 }
 
-/** An error about several fields gets the pointer of the first one that the API has. */
 function faultOf(error: CrmError, resource: Resource | undefined): { pointer: string; message: string } {
   const message = explain(error, resource);
   for (const column of error.fields) {
@@ -158,14 +157,12 @@ export function refusalForLog({ facts }: CrmFailure): LoggedError[] {
 
 const longestName = 100;
 
-/** Only an administrator's own validation text is worth showing, and only scrubbed; others quote values and ids. */
 export function explain(error: CrmError, resource: Resource | undefined): string {
   const { says } = rowOf({ error, status: 400, request: resource ? { resource } : {} }) ?? {};
   const text = typeof says === 'function' ? says(error, resource) : says;
   return text ?? 'does not pass the rules of the CRM.';
 }
 
-/** The only records that ours refer to are members. */
 function unknownReference(
   refusal: FailureFacts,
   resource: Resource | undefined,

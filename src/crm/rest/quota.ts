@@ -13,13 +13,11 @@ const pauses = { first: 1000, most: probeMs };
 export interface ApiUsage {
   used: number;
   limit: number;
-  /** Calls of our app among them; undefined where the CRM does not name them. */
   usedByApp?: number;
   /** When the CRM said so, by `monotonicMs()`. */
   at: number;
 }
 
-/** The org's daily quota of calls, and the reserve of it that is kept for writes. */
 export class CallQuota {
   readonly #reserve: number;
   readonly #metrics: Metrics;
@@ -35,17 +33,15 @@ export class CallQuota {
     this.#metrics = metrics;
   }
 
-  /** As the CRM last reported; undefined before its first answer. */
   get usage(): ApiUsage | undefined {
     return this.#usage;
   }
 
-  /** Whether the CRM refused the last call for the quota. */
   get isUsedUp(): boolean {
     return this.#heldUntil !== undefined;
   }
 
-  /** Reads the `Sforce-Limit-Info` of an answer. */
+  /** Reads the header `Sforce-Limit-Info`. */
   note(answer: CrmAnswer): void {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
     if (found === undefined) return;
@@ -59,7 +55,6 @@ export class CallQuota {
     this.#release();
   }
 
-  /** Notes a failure, which may be a refusal for the quota. */
   noteFailure(error: unknown): void {
     if (error instanceof CrmFailure && error.kind === 'quota') {
       this.#refusals += 1;
@@ -98,7 +93,6 @@ export class CallQuota {
   }
 }
 
-/** The CRM refused the call for what it asks, not for the number of calls. */
 function isOtherRefusal(error: unknown): boolean {
   if (!(error instanceof CrmFailure) || error.kind === 'session') return false;
   const { status = 0 } = error.facts;

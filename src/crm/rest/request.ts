@@ -13,12 +13,10 @@ export interface Part {
   body?: object;
   /** Headers that the part does not take over from the call (REST Developer Guide, Composite: all but three). */
   httpHeaders?: Readonly<Record<string, string>>;
-  /** Where the path is a query that may be put together with others. */
   query?: RowsQuery;
 }
 
 export interface CrmRequest {
-  /** Name for metrics; one of few. */
   operation:
     | ('query' | 'changes' | 'create' | 'update' | 'delete' | 'userinfo' | 'identity' | 'describe')
     | 'mixed';
@@ -28,24 +26,20 @@ export interface CrmRequest {
    */
   effect: 'read' | 'create' | 'change';
   method: Part['method'];
-  /** Path and query on the instance. */
   path: string;
   body?: object;
   parts?: readonly Part[];
-  /** Where the path is a query that may be put together with others. */
   query?: RowsQuery;
   /** Errors name fields as the API of this resource does. */
   resource?: Resource;
   /** Milliseconds since 1970: from then on it is not sent any more. */
   notAfter?: number | undefined;
-  /** The path names one record: NOT_FOUND then means that this record is gone. */
   addressesRecord?: boolean;
   /**
    * Where answers stand inside the answer: what it comes to. Throws `CrmFailure` where it stands for a failure of the
    * whole call, so that all policies see it.
    */
   unwrap?: (answer: CrmAnswer) => CrmAnswer;
-  /** It looks at what became of a write whose answer was lost, which was a try as well. */
   isAfterLoss?: boolean | undefined;
   /** Records in the batch. A batch of several that takes too long is halved, not repeated. */
   records?: number;
@@ -58,7 +52,6 @@ export interface CrmRequest {
   frameDepth?: number;
 }
 
-/** Whether the CRM counts it: all of the data API, and nothing of sign-in and identity. */
 export function isMetered({ path }: Pick<CrmRequest, 'path'>): boolean {
   return path.startsWith('/services/data/');
 }
@@ -74,12 +67,9 @@ export function isSuccess({ status }: Pick<CrmAnswer, 'status'>): boolean {
   return status >= 200 && status < 300;
 }
 
-/** The right to one exchange with the CRM: a call of the budget where there is one, a token and a slot. */
 export interface Permit {
   token: AccessToken;
-  /** Gives the slot back, and the call of the budget unless it was sent; a second time does nothing. */
   release(isSpent?: boolean): void;
-  /** The call that several batches share, which the request joins; where it is left out, the call is the request's own. */
   shared?: SharedCall | undefined;
 }
 
@@ -99,25 +89,19 @@ export function header(headers: CrmAnswer['headers'], name: string): string | un
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** A call to the CRM on behalf of many requests. */
 export interface BatchCall extends Call {
-  /** Name of the kind of requests: slots alternate between kinds and consumers. */
   batcher: string;
-  /** For whom: the consumer of each request that shares it; undefined where that is the service itself. */
   sharers?: readonly (string | undefined)[];
 }
 
-/** Between whom slots alternate: each consumer, and each kind of requests that share calls. */
 export function tenantOf(call: Call | BatchCall): string {
   return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
 }
 
-/** The consumer of each request that a call is for; undefined where that is the service itself. */
 export function sharersOf(call: Call | BatchCall): readonly (string | undefined)[] {
   return ('batcher' in call && call.sharers) || [call.consumerId];
 }
 
-/** How many of the requests each consumer sent; '' stands for the service itself. */
 export function countByConsumer(sharers: readonly (string | undefined)[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const consumer of sharers) counts.set(consumer ?? '', (counts.get(consumer ?? '') ?? 0) + 1);

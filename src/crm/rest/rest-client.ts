@@ -32,9 +32,7 @@ interface ClientOptions {
   budget?: CallBudget | undefined;
   log: Log;
   metrics: Metrics;
-  /** Called when a call ends: why the CRM counts as not connected after it; undefined where it is. */
   onOutcome: (disconnected: DisconnectedBy | undefined) => void;
-  /** Columns whose numbers are given as text, digit for digit; none if left out. */
   digitsOf?: () => ReadonlySet<string>;
   onMetered: OnMetered;
 }
@@ -56,11 +54,9 @@ const allowDuplicates = { 'Sforce-Duplicate-Rule-Header': 'allowSave=true' };
 export class CrmClient {
   /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
   readonly dataPath: string;
-  /** Headers of creations and changes, which a part of a Composite call must name itself. */
   readonly writeHeaders: Readonly<Record<string, string>>;
   readonly permits: Permits;
   readonly retryBudget = new RetryBudget();
-  /** A call with less time than this, in milliseconds, is not started. */
   readonly shortestCallMs: number;
   readonly time = new CrmTime();
   readonly #options: ClientOptions;
@@ -82,12 +78,10 @@ export class CrmClient {
     this.permits = new Permits({ ...options, quota, breaker, shortestCallMs: this.shortestCallMs });
   }
 
-  /** Use of the daily quota, as the CRM last reported. */
   get usage(): ApiUsage | undefined {
     return this.#quota.usage;
   }
 
-  /** Whether the CRM refused the last call for its daily quota. */
   get isQuotaUsedUp(): boolean {
     return this.#quota.isUsedUp;
   }
@@ -139,13 +133,11 @@ export class CrmClient {
     }
   }
 
-  /** Sends it in the call that the permit is for, which it may share with other batches. */
   #callOnce(request: CrmRequest, call: Call | BatchCall, permit: Permit | undefined): Promise<CrmAnswer> {
     if (permit?.shared !== undefined && 'batcher' in call) return permit.shared.join(request, call, this);
     return this.exchange(request, call, permit);
   }
 
-  /** Milliseconds to wait before the next try; undefined where there is none. */
   #pauseBeforeRepeat(
     failure: CrmFailure,
     { request, call, tried }: { request: CrmRequest; call: Call; tried: number },

@@ -9,7 +9,6 @@ const tries = 4;
 /** In milliseconds; a pause is up to as long. */
 const pauses = { first: 200, most: 5000 };
 
-/** After these the CRM has done nothing: whatever it was, it may be sent again. */
 const nothingDone: readonly FailureKind[] = ['locked', 'busy', 'unreachable'];
 
 /** Whether a request may be repeated after a failure: a read, or a write with which nothing was done. */
@@ -36,7 +35,6 @@ export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: 
   return pauseMs <= mostMs ? pauseMs : undefined;
 }
 
-/** Failures that say nothing about what an earlier try did. */
 const uncertainOfEarlier: readonly FailureKind[] = [
   ...nothingDone,
   ...uncertainKinds,

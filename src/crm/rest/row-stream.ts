@@ -1,7 +1,6 @@
 import { nextTurn } from '../../platform/base/chance.ts';
 import type { CrmRow } from '../mapping/records.ts';
 
-/** Called with each row as it arrives; false: neither it nor any later row is wanted. */
 export type TakeRow = (row: CrmRow) => boolean;
 
 /** Bytes of one row at most: 1 MiB of text with every character escaped stays below. */
@@ -44,7 +43,6 @@ class RowCutter {
   #rowBytes = 0;
   #depth = 0;
   #inString = false;
-  /** The chunk before ended with a backslash inside a string. */
   #isEscaped = false;
 
   constructor(frameDepth: number) {
@@ -75,7 +73,6 @@ class RowCutter {
     this.#keep(chunk, start, chunk.length);
   }
 
-  /** Index after the string that goes on at `start`; the end of the chunk where it goes on in the next one. */
   #endOfString(chunk: Uint8Array, start: number): number {
     let at = this.#isEscaped ? start + 1 : start;
     while (at < chunk.length) {
@@ -88,7 +85,6 @@ class RowCutter {
     return Math.min(at + 1, chunk.length);
   }
 
-  /** Adds a part of the chunk to the row or to the frame, whichever is being read. Returns where the next one starts. */
   #keep(chunk: Uint8Array, start: number, end: number): number {
     const part = chunk.subarray(start, end);
     if (this.#depth > this.#frameDepth) {

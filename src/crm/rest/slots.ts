@@ -1,7 +1,6 @@
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/fair-queue.ts';
 
-/** Slots that are taken and given back. Where many wait for one, slots alternate between tenants. */
 export class Slots {
   readonly #mostOfOne: number;
   readonly #taken = new Map<string, number>();
@@ -14,7 +13,6 @@ export class Slots {
     this.#mostOfOne = mostOfOne;
   }
 
-  /** Takes a slot until the returned function is called; undefined where none is free for this tenant. */
   tryTake(tenant: string): (() => void) | undefined {
     if (this.#free === 0 || !this.#mayTake(tenant)) return undefined;
     this.#free -= 1;

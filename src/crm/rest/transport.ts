@@ -42,7 +42,6 @@ export function shortestCallMs(timeoutMs: number): number {
   return Math.min(timeoutMs, 1000);
 }
 
-/** The innermost layer: exchanges, measured. Answers without success become `CrmFailure`s, as all else that goes wrong. */
 export class Transport {
   readonly #options: TransportOptions;
   readonly #versions: VersionCheck;
@@ -97,7 +96,6 @@ function timeFor({ notAfter }: CrmRequest, call: Call, longestMs: number): numbe
   throw new CrmFailure('late', 'no time was left for the call');
 }
 
-/** Counts a call that went out: the CRM does not count the others either. */
 function noteMetered(
   { metrics, onMetered }: TransportOptions,
   request: CrmRequest,
@@ -167,7 +165,6 @@ function exchangeRows(
   });
 }
 
-/** The start of a text that is short where it is what it should be. */
 async function readStart(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   let text = '';
   for await (const chunk of chunks) {
@@ -186,10 +183,8 @@ function asCrmFailure(error: unknown, request: CrmRequest): unknown {
 }
 
 type ParseJson = (text: string) => unknown;
-/** ECMAScript's JSON.parse with source text, which the library of the compiler does not have yet. */
 type Reviver = (key: string, value: unknown, context?: { source?: string }) => unknown;
 
-/** Parses JSON; numbers of these columns come as the text that they are. */
 function createParser(digitsOf: (() => ReadonlySet<string>) | undefined): ParseJson {
   return (text) => {
     const columns = digitsOf?.();
@@ -200,7 +195,6 @@ function createParser(digitsOf: (() => ReadonlySet<string>) | undefined): ParseJ
   };
 }
 
-/** JSON where it is JSON, the text otherwise; a success must be JSON or empty. */
 function parseBody(
   text: string,
   { status, request, parse }: { status: number; request: CrmRequest; parse: ParseJson },
@@ -224,7 +218,6 @@ function notJson(status: number, { effect }: CrmRequest): CrmFailure {
  * answer's way behind. Before the first answer, and where answers have no Date, this process's own clock counts.
  */
 export class CrmTime {
-  /** Milliseconds that the CRM's clock is ahead of the monotonic one of this process. */
   #aheadMs = wallMs() - monotonicMs();
 
   note({ headers }: Pick<CrmAnswer, 'headers'>): void {
@@ -238,7 +231,6 @@ export class CrmTime {
   }
 }
 
-/** Shows since when the token of the calls is in use here, and how long it lives. */
 function createTokenGauges(metrics: Metrics): (token: AccessToken) => void {
   let latest: string | undefined;
   return ({ accessToken, expiresAt }) => {

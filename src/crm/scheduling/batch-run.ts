@@ -28,9 +28,7 @@ type Outcome = ItemOutcome<unknown>;
 interface Run {
   call: BatchCall;
   repeatsLeft: number;
-  /** Where it is sent in parts: `whole` settles requests at once; what follows may change the outcomes of others. A `part` is of a split. */
   scope: 'whole' | 'half' | 'part';
-  /** A look-up after an exception of the CRM showed that nothing was done; the same holds for further exceptions. */
   isRolledBack?: boolean;
 }
 
@@ -48,7 +46,6 @@ export class BatchRun {
   readonly #operation: Operation<unknown, unknown>;
   readonly #run: Run;
   readonly #open: Set<QueuedRequest>;
-  /** It is not the CRM that failed: what was not done is sent again at once. */
   #isAfterLoss = false;
 
   constructor(options: BatchRunOptions) {
@@ -99,7 +96,6 @@ export class BatchRun {
     }
   }
 
-  /** One call with these requests, and what must follow it: one outcome for each, in their order. */
   async #execute(requests: readonly QueuedRequest[], run: Run, permit?: Permit): Promise<Outcome[]> {
     let verdicts: Verdict<unknown>[];
     try {
@@ -131,7 +127,6 @@ export class BatchRun {
     return requests.map(() => ({ failure }));
   }
 
-  /** Sends those again that another item may have failed, until each has an outcome of its own. */
   async #split(
     requests: readonly QueuedRequest[],
     verdicts: readonly Verdict<unknown>[],
@@ -232,7 +227,6 @@ export class BatchRun {
     return mayRepeat ? this.#inHalves(open, next) : [];
   }
 
-  /** Waits before what may pass is sent again, for so many times by now; false where it may not be sent once more. */
   async #pause(failure: CrmFailure, tried: number): Promise<boolean> {
     if (this.#isAfterLoss) return true;
     const pauseMs = this.#pauseFor(failure, this.#run.call, tried);
@@ -260,12 +254,10 @@ export class BatchRun {
     else request.reject(outcome.failure);
   }
 
-  /** The time of the batch, which is that of its first request to end, was over before there was a call for this one. */
   #hasTimeOfItsOwn({ call }: QueuedRequest, failure: CrmFailure): boolean {
     return isOfBudget(failure) && remainingMs(call) > this.#options.client.shortestCallMs;
   }
 
-  /** Sends an item for which the CRM was too busy again after a pause, in the next call. */
   async #sendAgain(request: QueuedRequest, failure: CrmFailure): Promise<void> {
     const { kind, scheduler } = this.#options;
     request.tries += 1;
@@ -279,7 +271,6 @@ export class BatchRun {
     scheduler.add(kind, request);
   }
 
-  /** Milliseconds to wait before something is sent again; undefined where it may not be. */
   #pauseFor(failure: CrmFailure, call: Call, tried: number): number | undefined {
     const { client, metrics } = this.#options;
     const pauseMs = pauseBeforeRepeat(failure, tried, remainingMs(call) - client.shortestCallMs);
@@ -319,10 +310,8 @@ function isOfBudget(failure: CrmFailure | false): failure is CrmFailure {
   return failure !== false && failure.kind === 'budget_exhausted' && isCertainlyUnsent(failure);
 }
 
-/** Kinds of refusal that a single record may have brought on all. */
 const spoiled: readonly FailureKind[] = ['rejected', 'reference', 'duplicate', 'conflict', 'gone', 'broken'];
 
-/** Whether the failure of a call may be the fault of one of its records. A query has nothing that one key could spoil. */
 function isOfOne(failure: CrmFailure, { effect }: Operation<unknown, unknown>): boolean {
   const { kind, facts } = failure;
   if (effect === 'read') return false;

@@ -43,13 +43,10 @@ export interface ForwardedBatch {
 }
 
 export interface ForwardingBatcher {
-  /** At most `most`; undefined where none wait. */
   forward(most: number): ForwardedBatch | undefined;
-  /** Executes requests of another replica within `ms` milliseconds; resolves when all outcomes are reported. */
   receive(requests: readonly ForwardedRequest[], ms: number, report: Report): Promise<unknown>;
 }
 
-/** By the index of the request. */
 export type Report = (index: number, outcome: SentOutcome) => void;
 
 interface Invitation {
@@ -86,7 +83,6 @@ type Announcements = Pick<SharedCache, 'publish' | 'subscribe'>;
 export interface ForwardedBatchesOptions {
   cache: Announcements;
   environment: string;
-  /** Only replicas with the same org, app and user share calls. */
   connectionHash: string;
 }
 
@@ -96,7 +92,6 @@ export class ForwardedBatches {
   readonly #channel: string;
   /** By their batch key. */
   readonly #batchers = new Map<string, ForwardingBatcher>();
-  /** Invitations of this replica: when each ends, how many answers are missing, and how to end it. */
   readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
   readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();
   /**
@@ -117,7 +112,6 @@ export class ForwardedBatches {
     this.#unsubscribeOwn = cache.subscribe(this.#channelOf(this.#id), receive);
   }
 
-  /** Batches are forwarded between the batchers of all replicas that have the same key. */
   register(batchKey: string, batcher: ForwardingBatcher): void {
     this.#batchers.set(batchKey, batcher);
   }
@@ -140,7 +134,6 @@ export class ForwardedBatches {
     this.#invitations.delete(id);
   }
 
-  /** Sends and accepts nothing more; resolves when the batches of other replicas are executed. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#unsubscribeAll();

@@ -14,7 +14,6 @@ import {
 } from './forwarded-batches.ts';
 import { newRequest, type QueuedRequest, type RequestKind } from './request-kind.ts';
 
-/** Milliseconds that the receiver of a batch has beyond the longest call. */
 const receiverReserveMs = 2000;
 /** Characters of a batch's answers that are returned at most. */
 const mostReturned = 4 * 1024 * 1024;
@@ -25,16 +24,13 @@ export interface ForwardedRoom {
   records: number;
   bytes: number;
   sizeOf: (request: QueuedRequest) => number;
-  /** Beyond the time for a call: until the other replica has them, and until its outcomes are here. */
   furtherMs: number;
 }
 
 interface ForwardingOptions {
   kind: RequestKind;
-  /** The longest that a call may take. */
   timeoutMs: number;
   permits: Pick<Permits, 'replicas'>;
-  /** How replicas reach each other; undefined where they share no calls. */
   forwarded?: ForwardedBatches | undefined;
   scheduler: {
     add(kind: RequestKind, request: QueuedRequest): void;
@@ -52,7 +48,6 @@ export class Forwarding implements ForwardingBatcher {
     options.forwarded?.register(options.kind.batchKey, this);
   }
 
-  /** Lets other replicas use what a call has left; resolves when they have answered. Never throws. */
   async invite(): Promise<void> {
     const { kind, permits, forwarded } = this.#options;
     const capacity = kind.perCall - kind.requests;

@@ -20,27 +20,20 @@ export const mostBytes = 3 * 1024 * 1024;
 const tolerance = 0.05;
 
 export interface Waiting {
-  /** Between whom turns alternate: its consumer, '' for background work. */
   readonly tenant: string;
-  /** Bytes that it adds to a call. */
   readonly size: number;
   /** By `now()`. */
   readonly deadline: number;
-  /** Record that the CRM locks for it. */
   readonly parent?: string | undefined;
 }
 
 export interface CallPart {
-  /** Under which its query is put together with those of others; undefined where it has none. */
   rows: string | undefined;
   isWrite: boolean;
 }
 
-/** Requests for one operation on one resource, which can share a call. */
 export interface PlannedKind<R extends Waiting> extends CallPart {
-  /** Records in one call, at most. */
   readonly perCall: number;
-  /** Look-ups that writes begin with, other requests, background work. */
   readonly queues: readonly [urgent: FairQueue<R>, requests: FairQueue<R>, background: FairQueue<R>];
 }
 
@@ -68,7 +61,6 @@ export interface PlannedBatch<R> {
   requests: R[];
   late: R[];
   bytes: number;
-  /** All that is left waits for parents. */
   isHeldUp: boolean;
 }
 
@@ -78,7 +70,6 @@ interface Line<R> {
   at: number;
 }
 
-/** Composes one batch out of these queues, the first before the second. */
 export function planBatch<R extends Waiting>(
   queues: readonly FairQueue<R>[],
   room: Room<R>,
@@ -107,7 +98,6 @@ export function planBatch<R extends Waiting>(
   return batch;
 }
 
-/** Requests of each consumer in the order of their turns, without those that wait for a parent. */
 function linesOf<R extends Waiting>(queue: FairQueue<R>, allowed: Allowed): Line<R>[] {
   const lines: Line<R>[] = [];
   for (const [tenant, values] of queue.lines()) {
@@ -157,7 +147,6 @@ function sizeIn<R extends Waiting>({ sizeOf }: Room<R>, request: R): number {
   return sizeOf?.(request) ?? request.size;
 }
 
-/** Takes the next request of the first queue that has one which fits; its consumer comes last then. */
 function nextOf<R>(
   queues: readonly Line<R>[][],
   fits: (request: R) => boolean,
@@ -176,7 +165,6 @@ function nextOf<R>(
   return undefined;
 }
 
-/** Queries and Collections calls that a call with batches of these kinds needs. */
 export function heavyPartsOf(kinds: readonly CallPart[]): number {
   const queries = new Set(kinds.flatMap(({ rows }) => rows ?? []));
   return queries.size + kinds.filter(({ isWrite }) => isWrite).length;
@@ -228,7 +216,6 @@ export function planCall<R extends Waiting, K extends PlannedKind<R>>(
   return plan;
 }
 
-/** Consumers of whom requests are left, background work left out. */
 function leftBehind<R extends Waiting>(
   { queues: [urgent, requests] }: PlannedKind<R>,
   taken: readonly R[],
@@ -242,7 +229,6 @@ function leftBehind<R extends Waiting>(
  * its part of those that do, whatever kinds the others have.
  */
 class Division {
-  /** Parts of the consumers that have more waiting. */
   readonly #kept: ReadonlyMap<string, number>;
   readonly #counts = new Map<string, number>();
   #total = 0;

@@ -13,7 +13,6 @@ const lingerPart = 1 / 8;
 const longestLingerMs = 50;
 /** Until the first answer shows how long a call takes. */
 const presumedLatencyMs = 100;
-/** So many times as long as a call takes, requests wait for the call that their parent is in; at most the latter. */
 const parentWaits = 4;
 const longestParentWaitMs = 1000;
 
@@ -28,7 +27,6 @@ export interface QueuedRequest extends Waiting {
   since: number;
   /** Rejects it when its time, or its maximum wait, is over while it waits. */
   expiry?: NodeJS.Timeout | undefined;
-  /** Called when it no longer counts in the queue limit. */
   readonly leaveQueue: () => void;
   readonly settled: Promise<unknown>;
   resolve: (result: unknown) => void;
@@ -65,21 +63,15 @@ export function newRequest<Item>(
 }
 
 export interface KindOptions<Item, Result> {
-  /** Unique in this process. */
   name: string;
-  /** Equal on replicas whose requests may share a call. */
   batchKey: string;
   operation: Operation<Item, Result>;
   object: string;
-  /** How many of its records a write may hold. */
   objectSize: ObjectSize;
-  /** Under which its query is put together with those of others; undefined where it has none. */
   rows: string | undefined;
-  /** Where requests share calls, with those of other kinds and replicas too; else each has a call to itself. */
   isShared?: boolean;
 }
 
-/** Requests for one operation on one resource, which can share a call: those that wait, and how its calls go. */
 export class RequestKind<Item = unknown, Result = unknown> implements PlannedKind<QueuedRequest> {
   readonly name: string;
   readonly batchKey: string;
@@ -88,21 +80,17 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   readonly objectSize: ObjectSize;
   readonly rows: string | undefined;
   readonly isShared: boolean;
-  /** Where there is a budget, look-ups that writes begin with; other requests; background work. */
   readonly queues: [FairQueue<QueuedRequest>, FairQueue<QueuedRequest>, FairQueue<QueuedRequest>] = [
     new FairQueue(),
     new FairQueue(),
     new FairQueue(),
   ];
-  /** A call is waited for, and the batch for it not composed yet. */
   isAcquiring = false;
   isGathering = false;
   callWait: CallWait | undefined;
   /** Calls of the budget were short when the last one came. */
   wasShort = false;
-  /** All that waits does so for parents. */
   isHeldUp = false;
-  /** Batches that are sent and not answered. */
   inFlight = 0;
   linger: NodeJS.Timeout | undefined;
   #latencyMs = presumedLatencyMs;
@@ -136,7 +124,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return this.isWrite ? Math.min(this.#largestBatch, this.objectSize.most) : this.#largestBatch;
   }
 
-  /** Requests that wait, background work left out. */
   get requests(): number {
     const [urgent, requests] = this.queues;
     return urgent.size + requests.size;
@@ -146,7 +133,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return this.requests + this.queues[2].size;
   }
 
-  /** With so many requests a call does not wait for more. */
   get isWorthCall(): boolean {
     return this.requests >= Math.min(batchSize, this.perCall);
   }
@@ -155,25 +141,21 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     return Math.min(longestLingerMs, this.#latencyMs * lingerPart);
   }
 
-  /** The longest that other requests wait for a parent which is in a call of this kind. */
   get parentWaitMs(): number {
     return Math.min(longestParentWaitMs, this.#latencyMs * parentWaits);
   }
 
-  /** Since when the first request waits, on whatever replica, by `monotonicMs()`; undefined where none does. */
   get waitsSince(): number | undefined {
     if (this.isGathering) return undefined;
     const heads = this.queues.flatMap((queue) => [...queue.heads()]);
     return heads.length === 0 ? undefined : Math.min(...heads.map(([, { since }]) => since));
   }
 
-  /** Whether the next call is for a write, or for the look-up that one begins with. */
   get isForWrite(): boolean {
     const [urgent, requests] = this.queues;
     return urgent.size > 0 || (this.isWrite && requests.size > 0);
   }
 
-  /** Between whom calls alternate, and what one for it takes of a call that several kinds share. */
   get who(): { tenant: string; heavyParts: number } {
     return { tenant: this.name, heavyParts: this.isShared ? heavyPartsOf([this]) : 0 };
   }
@@ -182,12 +164,10 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
     for (const queue of this.queues) yield* queue.counts();
   }
 
-  /** Whether a request is a write, or the look-up that a write begins with. */
   isWriteOf(call: Call): boolean {
     return this.isWrite || call.isWrite === true;
   }
 
-  /** Takes note of how long a call took. */
   learn(ms: number, timeoutMs: number): void {
     this.#latencyMs += (ms - this.#latencyMs) / 5;
     this.#largestBatch =

@@ -35,7 +35,6 @@ import { type KindOptions, newRequest, type QueuedRequest, RequestKind } from '.
  *   idle -> acquiring -> lingering or idle;  lingering -> acquiring
  */
 
-/** For a permit; the requests that wait for it have no more time. */
 const acquireMs = 25_000;
 /** How often a request past its maximum wait is checked while it does not wait for the budget. */
 const recheckMs = 50;
@@ -45,11 +44,8 @@ const longestHoldMs = 1000;
 const mixingPauseMs = 60_000;
 interface SchedulerOptions {
   client: Pick<CrmClient, 'permits' | 'retryBudget' | 'shortestCallMs'>;
-  /** The longest that a call may take, in milliseconds. */
   timeoutMs: number;
-  /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal | undefined;
-  /** How replicas share calls while these are short; undefined where they do not. */
   forwarded: ForwardedBatches | undefined;
   metrics: Metrics;
 }
@@ -143,7 +139,6 @@ export class Scheduler {
     this.#consider(kind);
   }
 
-  /** Waits for a call of the budget; undefined where nothing waits any more. */
   async #waitForCall(kind: RequestKind): Promise<PaidCall | undefined> {
     const { permits } = this.#options.client;
     let paid: PaidCall | undefined;
@@ -180,7 +175,6 @@ export class Scheduler {
     return plan.filter(({ requests }) => requests.length > 0);
   }
 
-  /** Lets other replicas add their requests to a call; returns the kinds that may go with it. */
   async #gather(kind: RequestKind): Promise<RequestKind[]> {
     kind.isGathering = true;
     const time = monotonicMs();
@@ -192,7 +186,6 @@ export class Scheduler {
     return companions;
   }
 
-  /** Never throws. */
   async #sendBatches(batches: readonly Batch[], permit: Permit, paid: PaidCall | undefined): Promise<void> {
     paid?.chargeTo(
       countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
@@ -249,7 +242,6 @@ export class Scheduler {
     this.#consider(kind);
   }
 
-  /** All that waits does so for parents: until one is free, or has been waited for long enough. */
   #holdUp(kind: RequestKind): void {
     const time = monotonicMs();
     const ends = this.#parents
@@ -328,7 +320,6 @@ export class Scheduler {
     return this.#options.client.permits.waitedTooLong(purpose, call.background === undefined);
   }
 
-  /** Takes requests out of the queue that go with a call of another replica, background work left out. */
   takeForOther(kind: RequestKind, { furtherMs, ...room }: ForwardedRoom): QueuedRequest[] {
     const [urgent, requests] = kind.queues;
     const joinsWithMs = this.#options.client.shortestCallMs + furtherMs;

@@ -4,10 +4,8 @@ import type { CrmClient } from '../rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './request-kind.ts';
 import type { Scheduler } from './scheduler.ts';
 
-/** Writes that the CRM carries out all or none. */
 export interface Transaction {
   request: CrmRequest;
-  /** The member of all its records. */
   parent: string | undefined;
 }
 
@@ -38,7 +36,6 @@ class Transact implements Operation<Transaction, CrmAnswer> {
   }
 }
 
-/** The kind of requests that are transactions: no two with one parent are in flight, and nothing else goes in their calls. */
 export function addTransactions(
   scheduler: Scheduler,
   client: CrmClient,

@@ -16,7 +16,6 @@ const special = /[\\'"]|\p{Cc}|\p{Zl}|\p{Zp}|\p{Cs}/gu;
 /** Text that need not be checked character by character: identifiers, of which a query has many. */
 const plain = /^[A-Za-z0-9-]*$/;
 
-/** A text as a SOQL literal; whatever it holds, the literal ends where the text ends. */
 export function quoteText(text: string): string {
   if (plain.test(text)) return `'${text}'`;
   return `'${text.replace(special, escapeCharacter)}'`;

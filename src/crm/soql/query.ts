@@ -5,7 +5,6 @@ import type { Field, OwnerRule, Resource } from '../../records/resource.ts';
 import { searchedTexts } from '../../records/search.ts';
 import { formatDateTime, likeText, quoteText } from './literal.ts';
 
-/** Where a page starts: after the record with this moment and this External ID, as the CRM has them. */
 export interface Position {
   at: string;
   externalId: string;
@@ -14,14 +13,12 @@ export interface Position {
 interface PageQuery {
   /** Equality, by API field name. */
   filters: Readonly<Record<string, string | null>>;
-  /** In one of the searched texts. */
   search?: string | undefined;
   visible: Visible;
   /** Only records changed then or later, in the order of their changes. */
   updatedSince?: string | undefined;
   after?: Position | undefined;
   limit: number;
-  /** Leaves out records whose External ID has not the shape of a UUID; no index helps there, so only where it pays. */
   shaped?: boolean;
 }
 
@@ -33,20 +30,15 @@ const uuidShape = "'________-____-____-____-____________'";
  * `quoteText` and `formatDateTime`, numbers through a check; nothing else is ever part of a query.
  */
 
-/** External IDs that are looked up for one and the same: for all records, or for those of one consumer. */
 export interface WantedKeys {
   keys: readonly string[];
   visible: Visible;
 }
 
-/** A query for records that are named one by one. Those with the same columns can be put together. */
 export interface RowsQuery {
-  /** Columns and object. */
   select: string;
   where: string;
-  /** How many records it names. */
   records: number;
-  /** Rows at most, where it goes by itself. */
   limit?: number | undefined;
   withDeleted: boolean;
 }
@@ -55,7 +47,6 @@ export function toSoql({ select: columns, where, limit }: RowsQuery): string {
   return `${columns} WHERE ${where}${limit === undefined ? '' : ` LIMIT ${wholeNumber(limit)}`}`;
 }
 
-/** One query with the rows of all of these, which have the same columns; there must be at least one. */
 export function together(queries: readonly [RowsQuery, ...RowsQuery[]]): RowsQuery {
   const [first] = queries;
   if (queries.length === 1) return first;
@@ -88,7 +79,6 @@ export function findQuery(resource: Resource, wanted: readonly WantedKeys[], wit
   };
 }
 
-/** Active users whose field has this text; the CRM takes letters of any case for the same. */
 export function userQuery(field: OwnerRule['match'], text: string): RowsQuery {
   const where = `${field} = ${quoteText(text)} AND IsActive = true`;
   return { select: `SELECT Id,${field} FROM User`, where, records: 1, limit: 20, withDeleted: false };
@@ -99,7 +89,6 @@ export function queueQuery(developerName: string): RowsQuery {
   return { select: 'SELECT Id,DeveloperName FROM Group', where, records: 1, limit: 2, withDeleted: false };
 }
 
-/** The permission sets of a user, with that of its profile. */
 export function permissionSetsQuery(userId: string): RowsQuery {
   const where = `AssigneeId = ${quoteText(userId)}`;
   const assigned = 'SELECT PermissionSetId FROM PermissionSetAssignment';
@@ -125,7 +114,6 @@ function listOf(texts: readonly string[]): string {
   return `(${texts.map(quoteText).join(',')})`;
 }
 
-/** A page, newest first; or, from a moment on, in the order of changes. Ties are broken by External ID. */
 export function pageQuery(resource: Resource, query: PageQuery): string {
   const key = fieldOf(resource, 'id').crm.path;
   const { updatedSince } = query;
@@ -167,19 +155,16 @@ function searchCondition(resource: Resource, search: string): string {
   return conditions.length === 0 ? 'Id = null' : `(${conditions.join(' OR ')})`;
 }
 
-/** The changes of a resource after a position, and before a time if one is given. */
 export interface ChangesQuery {
   position: ChangePosition;
   before?: string;
   limit: number;
 }
 
-/** Changes, deleted records included where the query may see them; oldest first, ties broken by native id. */
 export function changesQuery(resource: Resource, query: ChangesQuery): string {
   return `${select(resource, ['IsDeleted', 'SystemModstamp'])} ${changes(query)}`;
 }
 
-/** Reads only these columns of the records that `changesQuery` finds. */
 export function columnsOfChangesQuery(
   { crmObject }: Resource,
   columns: readonly string[],
@@ -237,7 +222,6 @@ function literal({ kind }: Field, value: string | null): string {
   return quoteText(kind === 'uuid' ? value.toLowerCase() : value);
 }
 
-/** Numbers, days, true and false stand unquoted. */
 function bare(value: string): string {
   if (!/^(-?\d+(\.\d+)?([eE][+-]?\d+)?|\d{4}-\d{2}-\d{2}|true|false)$/.test(value))
     throw new RangeError('neither a number nor a day nor a boolean');

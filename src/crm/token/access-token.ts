@@ -5,13 +5,11 @@ import { readMoment } from '../../platform/base/moment.ts';
 
 export interface AccessToken {
   accessToken: string;
-  /** Origin of all data calls. */
   instanceUrl: string;
   /** Milliseconds since 1970. */
   expiresAt: number;
 }
 
-/** A token for another org, app or user must never be used. */
 export interface Connection {
   loginUrl: string;
   audience: string;
@@ -29,7 +27,6 @@ export function hashConnection({ loginUrl, audience, clientId, username }: Conne
     .digest('hex');
 }
 
-/** The record as it stands in the shared cache under `crm_token:{environment}`. */
 export function formatToken(token: AccessToken, connectionHash: string): string {
   return JSON.stringify({
     access_token: token.accessToken,

@@ -14,13 +14,10 @@ interface BackoffRecord {
   /** Milliseconds since 1970. */
   until: number;
   failures: number;
-  /** `failed`: no token could be had. `refused`: tokens were had that the CRM then did not take. */
   kind: 'failed' | 'refused';
-  /** Version of the private key at the time: with another key it is worth trying again. */
   keyVersion: string | null;
   /** Repair, where only somebody can help who makes it; null where the fault may pass. */
   advice: string | null;
-  /** Null where the org said nothing. */
   refusal: SignInRefusal | null;
 }
 
@@ -28,7 +25,6 @@ export type TokenFault = Pick<BackoffRecord, 'advice' | 'refusal'>;
 
 interface BackoffOptions {
   cache: SharedCache;
-  /** Key in the shared cache. */
   key: string;
   connectionHash: string;
   now: () => number;
@@ -40,25 +36,21 @@ interface BackoffOptions {
  */
 export class Backoff {
   readonly #options: BackoffOptions;
-  /** The streak as last seen, here or in the cache. */
   #known: BackoffRecord | undefined;
 
   constructor(options: BackoffOptions) {
     this.#options = options;
   }
 
-  /** The back-off in force, or undefined. */
   async current(): Promise<BackoffRecord | undefined> {
     const record = await this.#read();
     return record !== undefined && record.until > this.#options.now() ? record : undefined;
   }
 
-  /** Why the last try failed; known a little longer than the back-off. */
   async fault(): Promise<TokenFault | undefined> {
     return this.#read();
   }
 
-  /** No token could be had; with `advice` where trying again is useless. Returns the milliseconds to wait. */
   async failed(keyVersion: string | null, { advice, refusal }: TokenFault): Promise<number> {
     const failures = ((await this.#read())?.failures ?? 0) + 1;
     const until = this.#options.now() + (advice === null ? delayMs(failures) : longestMs);
@@ -79,7 +71,6 @@ export class Backoff {
     });
   }
 
-  /** All is well, or worth another try. `kind`: only where the streak is of that kind. */
   async end(kind?: BackoffRecord['kind']): Promise<void> {
     if (this.#known === undefined || (kind !== undefined && this.#known.kind !== kind)) return;
     this.#known = undefined;
@@ -110,7 +101,6 @@ export class Backoff {
   }
 }
 
-/** Whole milliseconds; doubles with each failure, a quarter more or less, so that replicas and retries spread. */
 function delayMs(failures: number): number {
   const middle = pauseAfter(failures, { first: shortestMs, most: 2 * longestMs });
   const spread = Math.round(middle * (0.75 + randomFraction() / 2));

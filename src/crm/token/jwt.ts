@@ -11,7 +11,6 @@ import { TokenFailure } from './token-failure.ts';
 /** How long an assertion is valid: Salesforce allows 3 minutes at least, and refuses much more. */
 const assertionSeconds = 180;
 
-/** The certificate of the app, as far as it was put beside the private key. */
 export interface KeyCertificate {
   /** Milliseconds since 1970. */
   endsAt: number;
@@ -25,15 +24,12 @@ export type OnKey = (certificate: KeyCertificate | undefined) => void;
 interface SignerOptions extends Connection {
   secrets: SecretsManager;
   privateKeySecret: string;
-  /** Milliseconds since 1970. */
   now: () => number;
   onKey?: OnKey;
 }
 
-/** Makes the assertions of the JWT bearer flow (RFC 7523), signed with RSA-SHA256. */
 export class AssertionSigner {
   readonly #options: SignerOptions;
-  /** The parsed key belongs to this version and to no other: a changed key takes effect without a restart. */
   #loaded: { key: KeyObject; version: string; certificate: KeyCertificate | undefined } | undefined;
   #keyVersion: string | null = null;
 
@@ -68,7 +64,6 @@ export class AssertionSigner {
       .catch(() => this.#refuseKey('is not fit for RS256'));
   }
 
-  /** Reads the key again; whether it is another one than `keyVersion`. Throws `SecretsUnavailable`. */
   async hasOtherKeyThan(keyVersion: string | null): Promise<boolean> {
     const secret = await this.#options.secrets.read(this.#options.privateKeySecret);
     return (secret?.version ?? null) !== keyVersion;
@@ -97,7 +92,6 @@ export class AssertionSigner {
     }
   }
 
-  /** PKCS#8 and PKCS#1 alike. The cause stays out of the error: it may quote the PEM. */
   #parse(pem: string): KeyObject {
     try {
       const key = createPrivateKey(pem);

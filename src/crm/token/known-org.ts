@@ -15,7 +15,6 @@ function keyOf(environment: string): string {
   return `crm_org:${environment}`;
 }
 
-/** The org that the environment last signed in to, as the shared cache knows it. Never throws. */
 export async function readKnownOrg(cache: SharedCache, environment: string): Promise<KnownOrg> {
   const record = parseObject(await cache.get(keyOf(environment)).catch(() => undefined));
   const id = record?.['org_id'];

@@ -8,9 +8,7 @@ import { TokenFailure } from './token-failure.ts';
 export interface IssuedToken {
   accessToken: string;
   instanceUrl: string;
-  /** Seconds, where the answer or the token itself names them. */
   lifetimeSeconds: number | undefined;
-  /** Id of the org, where the answer names it. */
   orgId: string | undefined;
 }
 

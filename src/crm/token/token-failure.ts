@@ -1,10 +1,7 @@
-/** Why no access token could be had, in words for the operator. Holds no secret; only callers with credentials see it. */
 export class TokenFailure extends Error {
   override readonly name = 'TokenFailure';
-  /** Short name of the cause, e.g. the `error` of the token endpoint. */
   readonly reason: string;
   readonly advice: string;
-  /** Only somebody who changes a setting, the key or the org can help; trying again soon is useless. */
   readonly permanent: boolean;
   /** Undefined where the org did not answer, or not as OAuth has it. */
   readonly refusal: SignInRefusal | undefined;

@@ -45,11 +45,9 @@ const keyCheckMs = 1000;
 interface TokenProviderOptions {
   environment: string;
   connectionHash: string;
-  /** For tokens that name no lifetime. */
   tokenLifetimeSeconds: number;
   timeoutMs: number;
   cache: SharedCache;
-  /** For acquisitions while the cache is unavailable. */
   spareLocks: Locks;
   signer: AssertionSigner;
   endpoint: TokenEndpoint;
@@ -67,15 +65,11 @@ export class TokenProvider {
   readonly #key: string;
   /** The newest token that this process had. Never one that was refused. */
   #held: AccessToken | undefined;
-  /** The last tokens that were refused: one may come back from a slow replica. */
   #refused: string[] = [];
-  /** The token that the CRM took last. */
   #acceptedToken: string | undefined;
-  /** Half the lifetime of tokens that live 5 minutes or less; they would else be due always. */
   #shortMarginMs: number | undefined;
   /** Never more than one in this process. */
   #flight: Promise<AccessToken> | undefined;
-  /** The record that was read last, and what it holds: it is the same for call after call. */
   #read: { record: string; token: AccessToken | undefined } | undefined;
   #keyCheckedAt = Number.NEGATIVE_INFINITY;
   #isStopped = false;
@@ -162,7 +156,6 @@ export class TokenProvider {
     return this.#options.backoff.fault();
   }
 
-  /** Ends a back-off where the private key has changed since it began. */
   async noticeKeyChange(): Promise<void> {
     const { backoff, signer, log } = this.#options;
     const record = await backoff.current();
@@ -218,7 +211,6 @@ export class TokenProvider {
     }
   }
 
-  /** Joins the acquisition in flight or starts one; a cached token that is `goodEnough` ends it. */
   #acquire(goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
     this.#flight ??= this.#run(goodEnough).finally(() => {
       this.#flight = undefined;
@@ -239,7 +231,6 @@ export class TokenProvider {
     throw unavailable('The service is shutting down.', 1);
   }
 
-  /** The lock over all replicas: in the cache, or where that is unavailable in the database. */
   async #takeLock(): Promise<Lock | 'taken' | 'unavailable'> {
     const { cache, spareLocks, timeoutMs } = this.#options;
     for (const locks of [cache, spareLocks]) {
@@ -342,7 +333,6 @@ export class TokenProvider {
     throw backingOff(record.until - this.#options.now());
   }
 
-  /** Beside the request, which fails at once all the same. */
   #checkKeySoon(): void {
     const now = monotonicMs();
     if (now - this.#keyCheckedAt < keyCheckMs) return;
