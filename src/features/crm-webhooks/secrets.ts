@@ -55,7 +55,6 @@ interface WebhookSecretsOptions {
   refreshSeconds: number;
 }
 
-/** The secrets in memory. The value is empty where there are none. */
 export function createWebhookSecrets({
   secrets,
   log,

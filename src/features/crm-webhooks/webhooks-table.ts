@@ -12,7 +12,6 @@ import { isMemberEvent, type ReceivedWebhook, type WebhookState } from './webhoo
 
 /** Webhooks that one statement takes at most, each of another member. */
 const takenAtOnce = 100;
-/** Webhooks that one statement deletes. */
 const deletedAtOnce = 5000;
 
 const lease = leasesOf({
@@ -28,12 +27,10 @@ export interface LeasedWebhook extends Held {
   webhook_id: string;
   type: string;
   member_id: string;
-  /** This attempt included; also the fence. */
   attempts: number;
   received_at: Date;
 }
 
-/** A webhook as an operator sees it: without the payload, which may hold personal data. */
 export interface ListedWebhook {
   webhook_id: string;
   type: string;
@@ -112,7 +109,6 @@ export class WebhooksTable {
     );
   }
 
-  /** Newest first; all states where none is given. */
   async list(state: WebhookState | undefined, limit: number): Promise<ListedWebhook[]> {
     const where = state === undefined ? sql`` : sql`where state = ${state}`;
     const { rows } = await sql<ListedWebhook>`
@@ -156,7 +152,6 @@ export class WebhooksTable {
     );
   }
 
-  /** Deletes finished webhooks that were received so many days ago; returns how many. */
   deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from webhook_events where webhook_id in (

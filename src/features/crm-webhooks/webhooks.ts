@@ -33,7 +33,6 @@ export interface Webhooks {
   receive(webhook: ReceivedWebhook): Promise<'accepted' | 'duplicate'>;
   /** Deletes what is older than its retention. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
-  /** Loads the secrets, and begins to process, also what other processes have left. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }

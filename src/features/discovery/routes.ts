@@ -30,7 +30,6 @@ const linkset = 'application/linkset+json; profile="https://www.rfc-editor.org/i
 /** A file that says when it ends must say so less than a year ahead (RFC 9116 section 2.5.5). */
 const securityDays = 180;
 
-/** `all`: the routes of the whole service. */
 export function discoveryRoutes(
   { publicUrl, securityContact }: DiscoveryParts,
   all: () => readonly Route[],

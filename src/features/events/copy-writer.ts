@@ -6,7 +6,6 @@ import type { ChangedRecord, IdRange } from '../../records/changes.ts';
 /** Another reader has taken over, and what this one has found is for nobody. */
 export class Replaced extends Error {}
 
-/** Work in a transaction that is rolled back where another reader has taken over. */
 export type Fenced = (work: (transaction: Database['sql']) => Promise<void>) => Promise<void>;
 
 export interface CopyLease {

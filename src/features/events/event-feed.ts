@@ -32,9 +32,7 @@ export interface StoredEvent {
 export const feedOrders = ['oldest_first', 'newest_first'] as const;
 
 interface FeedQuery {
-  /** Oldest first where it is left out. */
   order?: (typeof feedOrders)[number] | undefined;
-  /** Events behind this place in the order; from its beginning on where it is left out. */
   after?: number | undefined;
   /** Undefined for an operator, who sees every event. */
   visibility?: EventVisibility;
@@ -54,13 +52,11 @@ interface LatestQuery {
 }
 
 export interface FeedPage {
-  /** In the order, one more than `limit` or `maxBytes` allow where there are more. */
   events: StoredEvent[];
   searchedTo: number;
   isCut: boolean;
 }
 
-/** An event as an operator sees it: without its data, which may be personal. */
 export interface ListedEvent {
   id: string;
   type: string;

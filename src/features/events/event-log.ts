@@ -46,7 +46,6 @@ export interface NewEvent {
   /** JSON text, as GET answers it. */
   data: string;
   permission: PermissionResource;
-  /** The consumer that made the record, for those that see only their own. */
   consumerId?: string | undefined;
   privateTo?: string | undefined;
   /** The fields of the resource that it is about; undefined where it is about all. */

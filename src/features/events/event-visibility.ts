@@ -16,7 +16,6 @@ export interface EventVisibility {
   consumer_id: string;
   all_records: readonly string[];
   own_records: readonly string[];
-  /** By resource, the fields that it sees, where these are not all. */
   fields: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -46,7 +45,6 @@ export function eventVisibilityOf(consumer: Consumer): EventVisibility {
   };
 }
 
-/** The resources whose events have the record as their data; others have what belongs to several of its fields. */
 const records: readonly string[] = ['member', 'quote', 'booking'];
 
 /** The event without what the consumer does not see. What is no record is left out whole: a read shows its part. */
@@ -78,7 +76,6 @@ export function visibilityRows(all: readonly ViewerVisibility[]): RawBuilder<unk
       as one (viewer text, consumer_id text, all_records text[], own_records text[], fields jsonb))`;
 }
 
-/** Condition: this viewer may see the event `e` by `visibility`; nobody without a row there may. */
 export function isVisibleByRows(viewer: RawBuilder<unknown>): RawBuilder<boolean> {
   return sql`exists (
     select from visibility v

@@ -13,7 +13,6 @@ export interface RecordKey {
   nativeId: string;
 }
 
-/** A known record of the CRM. Unless `isDeleted`, it is the one that the API shows under its External ID. */
 export type KnownRecord = RecordKey & Known;
 
 /** An External ID whose record no longer has it: deleted at the end of the poll, unless another record has it by then. */
@@ -55,7 +54,7 @@ export class KnownIds {
     return this.#records.get(keyOf(key));
   }
 
-  /** What the last event of an External ID said; undefined where it is deleted, or had no event. */
+  /** Content of the last event of an External ID; undefined where it is deleted, or had no event. */
   announced(id: {
     resource: string;
     externalId: string;

@@ -117,7 +117,6 @@ export class MissingRecords {
     });
   }
 
-  /** The ranges of the next call. The last range of a resource has no end: the CRM may have ids after the last known one. */
   async #rangesFrom(from: ComparisonPosition | null): Promise<IdRange[]> {
     const { table, resources } = this.#options;
     const ranges: IdRange[] = [];
@@ -158,7 +157,6 @@ function toChange(
   return { resource, externalId, isDeleted: false, stamp: found.values['updated_at'] ?? stamp, ...found };
 }
 
-/** Calls of background work: requests go first. */
 function backgroundCall(): Call {
   return { ...startCall('changes', undefined, callMs), background: 'batch' };
 }

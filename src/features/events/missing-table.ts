@@ -17,7 +17,6 @@ export interface ComparisonPosition {
   after: string;
 }
 
-/** Known records that may be deleted, and the position of the comparison that finds them. Methods throw what the database does. */
 export class MissingTable {
   readonly #database: Database;
 
@@ -47,7 +46,6 @@ export class MissingTable {
     return rows;
   }
 
-  /** Removes the notes of records that were looked up; a later note stays. */
   async clear(transaction: Database['sql'], lookedUp: readonly MissingRecord[]): Promise<void> {
     await sql`
       update known_records k set missing_since = null

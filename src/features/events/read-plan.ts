@@ -7,7 +7,6 @@ const clockMarginMs = 60_000;
 
 interface ReadPlanOptions {
   resources: readonly Resource[];
-  /** By the name of the resource; none for one that was never read. */
   positions: ReadonlyMap<string, Positions>;
   isLong: boolean;
   lookBackMs: number;
@@ -22,9 +21,7 @@ interface ReadPlanOptions {
 export class ReadPlan {
   readonly #isLong: boolean;
   readonly #left: Map<Resource, ChangePosition>;
-  /** The stamp from which on the next poll starts after this poll's start, by resource. */
   readonly #ahead: ReadonlyMap<Resource, string>;
-  /** When the poll began, by the CRM's clock. */
   #beganAt = 0;
 
   constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {

@@ -6,7 +6,6 @@ import { type CopyLease, Replaced } from './copy-writer.ts';
 import { addEvents, type NewEvent } from './event-log.ts';
 import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
 
-/** Known records that one statement deletes. */
 const deletedAtOnce = 5000;
 
 /** The right to read until another reader takes over; all times by the database's clock. */
@@ -17,7 +16,6 @@ export interface Lease {
   /** Seconds since the last poll that came to its end began; null: there was none yet. */
   completedAgo: number | null;
   failures: number;
-  /** Good polls since the last one that looked far back. */
   polls: number;
 }
 
@@ -191,7 +189,6 @@ export class ReaderTable {
       where fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 
-  /** Notes that the absence up to now was longer than the CRM remembers deletions: a comparison of all ids is due. */
   async noteAbsence(fence: string): Promise<void> {
     await sql`
       update change_reader set absent_from = completed_at, absent_to = now(), compared_at = to_timestamp(0)

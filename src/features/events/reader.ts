@@ -42,7 +42,6 @@ import { createDiff, type Diff, deletionOf, type WatchedResource } from './recor
 /** How far behind its last position a poll looks, in milliseconds. */
 const lookBackMs = 120_000;
 const lookFarBackMs = 900_000;
-/** Every so many polls one looks far back. */
 const pollsToLookFarBack = 10;
 /** Pages of one poll, unless it is still where the next one would begin; the rest is due at once. */
 const mostPages = 50;
@@ -61,7 +60,6 @@ export interface ReaderOptions {
   table: ReaderTable;
   source: ChangeSource;
   resources: readonly WatchedResource[];
-  /** Called with each member that has changed, before its event is stored. */
   memberChanged: (externalId: string) => Promise<void>;
   pollSeconds: number;
   minimumSeconds: number;
@@ -144,7 +142,6 @@ export class ChangeReader {
     metrics.changesMissedDeletions.set(isRecentAbsence(absentAgo) ? 1 : 0);
   }
 
-  /** One poll, to its end or its failure, which is noted and not thrown. */
   async #poll(lease: Lease, takenAt: number, stopping: AbortSignal): Promise<void> {
     const { table, log, metrics } = this.#options;
     const isLong = this.#isNew || lease.polls >= pollsToLookFarBack - 1;

@@ -15,7 +15,6 @@ interface ChangeContext {
   isSilent: boolean;
 }
 
-/** Adds a changed record to the known ones. Returns its event; none for a deletion, which is decided at the end of the poll. */
 export type Diff = (record: ChangedRecord, ids: KnownIds, options: ChangeContext) => NewEvent | undefined;
 
 /**

@@ -12,10 +12,8 @@ export interface QueueLimits {
 }
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
-/** Condition: it is of an item, has ended, and what a call of it has made is not being removed at the moment. */
 const isEndedItem = sql`(h.reference is not null and h.status not in ('awaiting_approval', 'accepted') and ${lease.isOver})`;
 
-/** Condition: the hand-off is of a consumer of this mode. Each mode has its own queue. */
 export function isOfMode(mode: Mode): RawBuilder<boolean> {
   const ofTest = isOfTest(sql`consumer_id`);
   return mode === 'test' ? ofTest : sql`not ${ofTest}`;

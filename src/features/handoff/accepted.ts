@@ -56,7 +56,6 @@ export interface Decider {
   consumer_name: string | null;
   /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | null;
-  /** The person has signed in; decisions of earlier versions do not say. */
   verified?: boolean;
 }
 
@@ -71,7 +70,6 @@ export interface Approval {
 export interface Origin {
   consumerId: string;
   consumerName: string | undefined;
-  /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | undefined;
   subject: string | undefined;
   requestId: string;
@@ -83,7 +81,6 @@ export interface NewHandoff extends HandoffRequest, Origin {
   mayExist: boolean;
   /** Milliseconds since 1970 by the database's clock: no earlier try was made before. */
   since: number;
-  /** This process tries it at once, and nobody else does meanwhile. */
   isHeld: boolean;
   needsApproval: boolean;
   delaySeconds?: number | undefined;
@@ -95,7 +92,6 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
   mayExist: boolean;
   /** Milliseconds since 1970 by the database's clock: none of its calls came before. */
   since: number;
-  /** Calls may have made the record with other content. */
   isReplaced: boolean;
   /** Whether its item had a record before the first call; undefined where nobody has looked. */
   hadRecord: boolean | undefined;
@@ -106,7 +102,6 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
 
 export interface StoredHandoff extends Origin {
   externalId: string;
-  /** Order of acceptance. */
   sequence: string;
   type: HandoffType;
   status: HandoffStatus;
@@ -122,7 +117,6 @@ export interface StoredHandoff extends Origin {
   refusal: Refusal | undefined;
   attempts: number;
   acceptedAt: Date;
-  /** The offer's own, where it has one. */
   reference: string | undefined;
   completedAt: Date | undefined;
   /** Another one with each content; microseconds since 1970 by the database's clock. */
@@ -141,16 +135,13 @@ export interface Settled {
   outcome: HandoffOutcome;
 }
 
-/** Which ones a reader may see: for each type all, those of one consumer, or none. */
 export type Readable = Partial<Record<HandoffType, Visible>>;
 
 export interface HandoffQuery {
   readable: Readable;
   status?: HandoffStatus | undefined;
   tripId?: string | undefined;
-  /** Only those that wait or have failed. */
   isOpen?: boolean;
-  /** Sequence of the last one of the page before. */
   after?: string | undefined;
   limit: number;
 }

@@ -11,7 +11,6 @@ import { columns, type EventOf, eventsOf, type Row, stampOf, toStored } from './
 
 /** Nobody answers any more after so many days. */
 const approvalDays = 7;
-/** Hand-offs that one transaction ends. */
 const endedAtOnce = 200;
 
 const isUnanswered = sql`h.accepted_at <= now() - ${interval(approvalDays * 86_400)}`;
@@ -105,7 +104,6 @@ export function endSome(
   });
 }
 
-/** JSON text of why it ended: its offer has, or nobody answered. */
 function problemOf(ended: Date | null): string {
   if (ended === null) {
     const detail = `The hand-off needs approval, and nobody gave it within ${approvalDays} days.`;

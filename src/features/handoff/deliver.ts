@@ -36,7 +36,6 @@ export function mayBeOwn(error: unknown): boolean {
   return isOfRecord(error) || (error.code === 'crm_timeout' && isUnknown(error));
 }
 
-/** Whether it is of the moment, like a lock, though it may be the hand-off's own. */
 export function isOfRecord(error: unknown): boolean {
   return error instanceof Problem && error.facts.isOfRecord === true;
 }
@@ -83,7 +82,7 @@ async function lookFirst(
   throw new Problem('store_unavailable', 'Another process has taken the hand-off, or it was cancelled.');
 }
 
-/** What was thrown as a refusal for good, which nothing was done with; undefined for all else. */
+/** Undefined for all but a refusal for good, after which nothing was done. */
 function refusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) return undefined;
   const { errors } = error.facts;

@@ -126,7 +126,6 @@ function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
   };
 }
 
-/** Those that wait still need their data. */
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
   const found = await new HandoffsTable(database).eraseMember(memberId);
   const idsOf = (isErased: boolean) => found.filter((one) => one.is_erased === isErased).map(({ id }) => id);

@@ -37,7 +37,6 @@ const retryWorkers: { failing: Failing; workers: number; ms: number }[] = [
  */
 const mostFailures = 9;
 const mostWhileTypeWorks = 5;
-/** Others of the type succeed if one did within this time. */
 const recentMs = 600_000;
 /** In seconds, before the third try and further ones. */
 const pauses = { first: 15, most: 43_200, factor: 4 };
@@ -45,7 +44,6 @@ const pauses = { first: 15, most: 43_200, factor: 4 };
 const sharedFailurePause = 60;
 /** After an outage of a type of at least this long, its failed hand-offs are retried at once. */
 const longOutageMs = 60_000;
-/** Records of ended hand-offs that are looked for at once, and the pause before the next look. */
 const lookedForAtOnce = 20;
 const lookAgainSeconds = 20;
 
@@ -68,7 +66,6 @@ type Ended = { handoff: TakenHandoff; ended: Try };
 interface TypeState {
   type: HandoffType;
   batchSize: number;
-  /** The CRM accepts none, whatever they contain: probes of one hand-off show when it does again. */
   isUnavailable: boolean;
   probedAt: number;
   madeAt: number;
@@ -124,12 +121,10 @@ export class HandoffDelivery {
     for (const work of this.#workers) void work();
   }
 
-  /** Waits for what is in progress, once `stopping` is aborted. */
   async stop(): Promise<void> {
     await Promise.all(this.#workers.map((work) => work()));
   }
 
-  /** Repeats a step until it finds nothing to do. If it throws, what it has taken is due again after its lease. */
   #worker(step: () => Promise<boolean>): () => Promise<void> {
     return coalesce(async () => {
       try {
@@ -268,7 +263,6 @@ export class HandoffDelivery {
     return { status: 'accepted', mayExist, failures: failures + 1, pauseSeconds };
   }
 
-  /** Looks for what calls have made of hand-offs that have ended; false where there was none. */
   async #settleEnded(): Promise<boolean> {
     const { table } = this.#options;
     const found = await table.takeUnsettled(lookedForAtOnce);

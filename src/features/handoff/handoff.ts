@@ -44,9 +44,7 @@ export interface Attempt extends MayExist, EarlierTries {
   externalId: string;
   isReplaced?: boolean;
   known?: StoredRecord | undefined;
-  /** Its consumer may not change records without approval. */
   needsApproval?: boolean;
-  /** Guards a change of the item's record where the request has a key. */
   claim?: Pick<Claim, 'before' | 'nameRecord' | 'rememberBefore' | 'confirmOwnership'> | undefined;
 }
 
@@ -62,7 +60,6 @@ export interface HandoffConfirmation {
   /** The CRM's own identifier: the advisor's console opens the record with it. */
   id: string;
   type: HandoffType;
-  /** `existing`, `updated`: the item had a record. */
   status: 'created' | 'existing' | 'updated';
   external_id: string;
 }
@@ -135,7 +132,7 @@ async function findInstead(
   return record?.isDeleted ? undefined : record;
 }
 
-/** What a hand-off writes into its record. Throws `invalid_request`. */
+/** Throws `invalid_request`. */
 export function valuesOf(
   resource: Resource,
   { type, tripId, memberId, result }: HandoffRequest,

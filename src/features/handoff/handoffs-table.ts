@@ -33,9 +33,7 @@ const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 'failed'];
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
-/** Condition: it has ended, and a call may have created its record all the same. */
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
-/** Erases the content of a record that is not needed any more. */
 const erased = sql.raw('member_id = null, name = null, source = null, details = null');
 
 /**
@@ -125,7 +123,6 @@ export class HandoffsTable {
       order by h.sequence for update of h skip locked`);
   }
 
-  /** Takes one that has failed and is due again, for a call of its own. Consumers take turns here too. */
   async takeFailing(type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
     const kind = `${type} ${failing}`;
     const last = this.#lastFailing.get(kind) ?? '';
@@ -169,7 +166,6 @@ export class HandoffsTable {
     return rows.map(toTaken);
   }
 
-  /** Before the first call for items: whether they have records. False for a try that was replaced, which makes none. */
   async noteRecords(looked: readonly LookedFor[]): Promise<boolean[]> {
     const column = (value: (one: LookedFor) => unknown) => sql`${looked.map(value)}`;
     const { rows } = await sql<{ external_id: string }>`
@@ -183,7 +179,6 @@ export class HandoffsTable {
     return looked.map(({ handoff }) => noted.has(handoff.externalId));
   }
 
-  /** Stores how tries ended, each under its fence, with their events. Returns those that were stored. */
   settle(settled: readonly Settled[], eventOf: EventOf): Promise<StoredHandoff[]> {
     return this.#database.sql.transaction().execute(async (transaction) => {
       const stored = await storeOutcomes(transaction, settled);
@@ -221,7 +216,6 @@ export class HandoffsTable {
     return rows.map(toStored);
   }
 
-  /** Has a failed one delivered again, as `waitAgain` says; an operator does so however many wait. */
   retry(externalId: string, limits = unlimited) {
     return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits, this.#mode));
   }
@@ -290,7 +284,6 @@ export class HandoffsTable {
     });
   }
 
-  /** Deletes what was completed so many days ago, a chunk at a time; returns how many. */
   deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from handoffs where external_id in (
@@ -323,7 +316,6 @@ export type HandoffLease = Pick<
 > &
   Pick<NewRow, 'stood'>;
 
-/** `may_exist` of one that is held is that of its first try, unless it is of an item. */
 function toLease({ fence, deadline, stood, reference, ...row }: NewRow & Held): HandoffLease {
   return {
     ...{ fence, deadline, stood },
@@ -341,7 +333,6 @@ export interface LookedFor {
 
 export interface QueueOverview {
   waiting: number;
-  /** How long the first of them has waited; 0 where none does. */
   oldestSeconds: number;
   hasUnsettled: boolean;
   hasEnded: boolean;
@@ -355,7 +346,6 @@ export interface UnsettledHandoff extends Held {
   type: HandoffType;
   consumerId: string;
   status: 'cancelled' | 'rejected' | 'failed';
-  /** No call can create the record any more. */
   isLast: boolean;
   isItem: boolean;
   hadRecord: boolean | null;
@@ -363,7 +353,6 @@ export interface UnsettledHandoff extends Held {
   since: number;
 }
 
-/** Ends the leases of those that were cancelled meanwhile: what their tries made can be removed. */
 async function endLeases(transaction: Database['sql'], settled: readonly Settled[]): Promise<void> {
   await sql`
     update handoffs h set ${lease.end}, due_at = now()

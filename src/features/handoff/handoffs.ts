@@ -49,12 +49,10 @@ import {
 
 export interface HandOffOptions {
   externalId: string;
-  /** An earlier request under the same key may have got as far as the database or the CRM. */
   isContinued: boolean;
   mayExist?: boolean;
   /** Another consumer has to approve it: it is stored, whatever the request prefers. */
   needsApproval: boolean;
-  /** 202 is enough. */
   mayBeAccepted: boolean;
   waitSeconds: number;
   /** Milliseconds since 1970: no earlier try of the same request was made before. */
@@ -88,7 +86,6 @@ export interface Handoffs {
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
   /** JSON text of what is to be written; undefined once it is not needed any more. */
   details(externalId: string): Promise<string | undefined>;
-  /** The fields that the mapping takes from it; none once it is not needed any more. */
   namesFrom(handoff: StoredHandoff): Promise<string[]>;
   /**
    * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then. Throws
@@ -99,7 +96,7 @@ export interface Handoffs {
   retry(handoff: StoredHandoff): Promise<void>;
   /** Cancels one that waits or has failed, or is only in one of these states, or is cancelled already. Throws `conflict`. */
   cancel(handoff: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void>;
-  /** What waits, for the health report. Throws what the database does. */
+  /** Throws what the database does. */
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done so many days ago. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
@@ -122,7 +119,6 @@ export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 
 const retentionDays = 30;
 /** New ones that share a statement: each may hold a megabyte. */
 const acceptedAtOnce = 50;
-/** Items that were looked for and share a statement. */
 const notedAtOnce = 200;
 
 const nothingMet: ItemMeeting = {
@@ -240,7 +236,6 @@ class AcceptedHandoffs implements Handoffs {
     return this.#tryFor(seconds, { ...handoff, failures: 0, ...stored, mayExist }, call);
   }
 
-  /** `meeting`: with what has ended of the item, which stays until the record stands. */
   async #makeOrAccept(
     handoff: NewHandoff,
     { options: { claim }, meeting }: { options: HandOffOptions; meeting: ItemMeeting },
@@ -293,7 +288,6 @@ class AcceptedHandoffs implements Handoffs {
     return 'accepted' as const;
   }
 
-  /** One that is stored already is tried as if it were not; what is not answered in time goes on as accepted. */
   async #tryFor(seconds: number, taken: TakenHandoff & HandoffLease, call: Call) {
     const trying = deliver(this.#delivering, taken, call);
     const timer = new AbortController();

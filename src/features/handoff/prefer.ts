@@ -30,7 +30,6 @@ export function readPreferences(header: string | string[] | undefined): Preferen
   return { respondAsync, waitSeconds: isWaiting ? Math.min(longestWait, Number(wait)) : 0 };
 }
 
-/** By name in lower case. */
 function valuesOf(text: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const part of text.length > longestHeader ? [] : splitList(text)) {
@@ -40,7 +39,6 @@ function valuesOf(text: string): Map<string, string> {
   return found;
 }
 
-/** The parts of a list, at commas outside of quotes. */
 function splitList(text: string): string[] {
   return text.match(/(?:"(?:[^"\\]|\\.)*"|[^,])+/g) ?? [];
 }

@@ -33,7 +33,6 @@ export interface Meeting {
   origin: Origin;
   /** Milliseconds since 1970: what was stored since then may be of an earlier try of the same request. Undefined for a first one. */
   continuedSince: number | undefined;
-  /** Something is made in the CRM before: rows are leased, and nothing is changed yet. */
   holds: boolean;
   eventOf: EventOf;
   refusalOf: (refusals: ReadonlyMap<number, unknown>) => unknown;
@@ -192,7 +191,6 @@ function moveOf(
   return { left: known.may_exist ? tries : undefined };
 }
 
-/** `isMaybeOwn`: an earlier try of the request may have stored its content. */
 function moveOfWaiting(
   known: Known,
   status: Waiting,

@@ -11,11 +11,10 @@ import { isFieldVisible } from '../../platform/base/call.ts';
 import type { Resources } from '../../records/mapping.ts';
 import type { Records } from '../../records/records.ts';
 
-/** What happened, oldest first; undefined where there is nothing that the reader may see. Throws `Problem`. */
+/** Oldest first; undefined where there is nothing that the reader may see. Throws `Problem`. */
 export type History = (subject: HistorySubject, reader: HistoryReader) => Promise<HistoryEntry[] | undefined>;
 
 interface HistoryOptions {
-  /** Where several know of the same entry, that of the first one counts. */
   sources: readonly HistorySource[];
   records: Pick<Records, 'find'>;
   resources: Pick<Resources, 'quote' | 'booking'>;
@@ -83,7 +82,6 @@ function orderOf({ at, kind, isWholeSecond }: FoundEntry): number {
   return Date.parse(at) + (isWholeSecond ? 999 : 0) + (kind === 'requested' ? 0 : 0.5);
 }
 
-/** No entry shows an earlier time than the one before it. */
 function inOrder(entries: readonly FoundEntry[]): HistoryEntry[] {
   let latest = '';
   return entries

@@ -11,7 +11,6 @@ export interface Arguments {
 /** Levels at which `details` stand: of the arguments, of a result, of a result of an item. */
 const levelsOfDetails = 4;
 
-/** The other names that a tool takes for the parts of its route's path: those that results have. By the name in the path. */
 export function otherNames({ request }: Pick<Route, 'request'>): ReadonlyMap<string, string> {
   const { properties = {} } = (request.params ?? {}) as { properties?: object };
   const names = Object.keys(properties).map((name): [string, string] => [name, nameInResults(name)]);
@@ -42,7 +41,6 @@ export function withRouteNames(route: Route, { given, text }: Arguments): Argume
   };
 }
 
-/** Details that are the text of an object become that object, digit for digit; what is none the route refuses. */
 export function withDetailsAsObjects({ request }: Pick<Route, 'request'>, text: string): string {
   if (!JSON.stringify(request.body ?? {}).includes('"details":')) return text;
   return replaceFields(text, 'details', (value) => objectIn(value) ?? value, levelsOfDetails);

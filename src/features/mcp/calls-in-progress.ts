@@ -8,7 +8,6 @@ export class CallsInProgress {
     return (this.#counts.get(consumerId) ?? 0) >= mostAtOnce;
   }
 
-  /** Counts until the work has ended, also where its caller has hung up. */
   async during<T>(consumerId: string, work: () => Promise<T>): Promise<T> {
     this.#counts.set(consumerId, (this.#counts.get(consumerId) ?? 0) + 1);
     try {

@@ -13,7 +13,6 @@ export interface Intent {
   tool: string;
   /** As its caller names it, not checked yet; undefined where the arguments say it. */
   name: unknown;
-  /** All other arguments, in a text that is the same for equal ones. */
   arguments(): string;
 }
 
@@ -41,7 +40,6 @@ function asUuid(text: string): string {
   return hex.slice(0, 32).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** The problem for the caller of a tool, who has sent no header. `hasActor`: the person is one of the arguments. */
 export function problemForTool(
   given: Problem,
   { hasActor, words }: { hasActor: boolean; words: ToolWords },

@@ -7,10 +7,8 @@ import type { IncomingHttpHeaders } from 'node:http';
  */
 
 export const modernVersion = '2026-07-28';
-/** Versions of the protocol with a handshake, the newest first. */
 export const legacyVersions: readonly string[] = ['2025-11-25', '2025-06-18'];
 
-/** Codes of JSON-RPC 2.0, and of the protocol. */
 export const rpcCodes = {
   parse: -32700,
   request: -32600,
@@ -30,7 +28,6 @@ export interface McpRequest {
   isModern: boolean;
 }
 
-/** What is no message of the protocol: the only thing that is answered with an error of JSON-RPC. */
 export class MalformedMessage extends Error {
   readonly status: number;
   readonly code: number;

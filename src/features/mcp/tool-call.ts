@@ -26,7 +26,6 @@ const shownDetails = { one: 10_000, each: 200 };
 const ofCall = ['intent', 'actor', detailsFrom];
 const wholeNumber = /^(?:0|[1-9]\d{0,8})$/;
 
-/** Whether an argument is of the call itself, where the route has none of this name. What is not right the route refuses by its name. */
 function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   if (name === detailsFrom) return showsDetails(route) && wholeNumber.test(textOf(value));
   return name === route.tool.matches?.name || ofCall.includes(name);
@@ -34,7 +33,6 @@ function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
 
 interface ToolCall {
   parsed: Record<string, unknown>;
-  /** The message, of which the arguments are taken as they stand. */
   bodyText: string;
   /** The program that sends it says itself for whom: it has met that person, the model has not. */
   hasHostActor: boolean;
@@ -87,7 +85,6 @@ function ifMatchOf({ tool: { matches } }: ToolRoute, given: Record<string, unkno
   return `"${textOf(given[matches.name])}"`;
 }
 
-/** By the names of the route; `refusal` where two of them contradict each other. */
 function argumentsOf(
   route: ToolRoute,
   parsed: Record<string, unknown>,
@@ -130,7 +127,6 @@ function withFewUnknown(route: ToolRoute, given: Record<string, unknown>, text: 
   return { given: few, text: JSON.stringify(few) };
 }
 
-/** Arguments that the route does not know are left in: it refuses them itself. */
 function queryOf({ request }: ToolRoute, given: [string, unknown][]): URLSearchParams {
   const query = new URLSearchParams();
   for (const [name, value] of given) {
@@ -151,7 +147,6 @@ function limitRefusal(query: URLSearchParams): Problem | undefined {
   });
 }
 
-/** A part that is missing becomes one that no route takes. */
 function fillPath(path: string, given: Record<string, unknown>): string {
   return path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const value = Object.hasOwn(given, name) ? textOf(given[name]) : '';

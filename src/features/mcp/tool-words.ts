@@ -2,7 +2,6 @@ import type { Route } from '../../api/route.ts';
 
 type Requests = ReadonlyMap<string, Pick<Route, 'method' | 'path'>>;
 
-/** Puts a text of the API into the words of those who call tools: tools and arguments in place of requests, bodies and headers. */
 export type ToolWords = (text: string) => string;
 
 const requests = /\b(GET|POST|PATCH|DELETE) (\/[\w/:{}-]*[\w}])/g;

@@ -31,7 +31,6 @@ export function toolsOf(routes: readonly Route[]): Tools {
   return new Map(routes.flatMap((route) => (route.tool ? [[route.tool.name, route as ToolRoute]] : [])));
 }
 
-/** Whether the tool is shown to the caller. What it may do is decided when it calls. */
 export function isShownTo(consumer: Consumer, { permission, method, tool }: ToolRoute): boolean {
   if ('anyCredentials' in permission) return true;
   if ('none' in permission) return true;
@@ -112,7 +111,6 @@ const doneSchema = {
   properties: { done: { type: 'boolean', description: 'It is done.' } },
 };
 
-/** What a client may check a result by: names and types. Fields that the caller may not see are left out of results, and long texts are cut. */
 function shape(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(shape);
   if (typeof schema !== 'object' || schema === null) return schema;
@@ -139,7 +137,6 @@ const detailsInResults = {
     'JSON text, digit for digit. Where it is cut, `details_length` tells how many characters it has.',
 };
 
-/** Arguments in which `details` may also be the text that results have. */
 function withDetailsAsText(name: string, part: unknown): unknown {
   if (name !== 'details' || !isObject(part) || part['type'] === undefined) return part;
   const description = `${describe(part)} An object, or its JSON text as results have it.`;

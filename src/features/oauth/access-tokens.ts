@@ -25,7 +25,6 @@ export interface AccessTokensOptions {
 export interface AccessTokens {
   /** `credential`: what has authenticated the consumer. Throws `Problem` secrets_unavailable. */
   issue(consumerId: string, credential: string, scope: string): Promise<string>;
-  /** As `Authenticate`: synchronously for a token that was verified before. */
   authenticate(token: string): Authentication | Promise<Authentication>;
 }
 
@@ -139,7 +138,6 @@ function refuseKey(): never {
   throw new errors.JWKSNoMatchingKey();
 }
 
-/** What the consumer may do now, and no more than the token is for; refused where it would be with its credentials. */
 function admit(verified: Verified, { directory, clock }: AccessTokensOptions): Authentication {
   const { consumerId, credential } = verified;
   if (verified.entry === undefined || verified.entry.isWithdrawn) {

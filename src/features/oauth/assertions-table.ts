@@ -27,7 +27,6 @@ export class AssertionsTable {
     return numAffectedRows === 1n;
   }
 
-  /** Deletes those that are long expired, by any clock. Returns how many. */
   deleteExpired(signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from used_assertions where (consumer_id, jti_hash) in (

@@ -5,7 +5,6 @@ import { createLog } from '../../platform/observability/log.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import { addSigningKey } from './signing-keys.ts';
 
-/** Adds `keys rotate`, which works on the secrets manager, whether a service runs or not. */
 export function registerKeyCommands(program: Command, load: LoadSettings): void {
   addGroup(program, { name: 'keys', heading: 'access', description: 'keys that sign access tokens' })
     .command('rotate')

@@ -16,7 +16,6 @@ import { OAuthError } from './oauth-error.ts';
 /** RFC 7523 section 2.2. */
 export const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 export const assertionSeconds = 300;
-/** By how much a caller's clock may be ahead. */
 const clockSkewSeconds = 10;
 const maxAssertionLength = 8192;
 const maxJtiLength = 255;

@@ -11,7 +11,6 @@ import type { Log } from '../../platform/observability/log.ts';
 import { retryOnConflict, type Secret, type SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import { WatchedSecret } from '../../platform/secrets/watched-secret.ts';
 
-/** How long a token is valid. */
 export const tokenSeconds = 600;
 /** Beyond the time in which every replica reads a new key: for clocks that differ. */
 const announcedMs = 10_000;
@@ -62,7 +61,6 @@ export class SigningKeys {
   readonly #options: SigningKeysOptions;
   readonly #secret: WatchedSecret<readonly SigningKey[]>;
   #lastRead = Number.NEGATIVE_INFINITY;
-  /** Another number once other keys are loaded. */
   generation = 0;
 
   constructor(options: SigningKeysOptions) {
@@ -86,7 +84,6 @@ export class SigningKeys {
     });
   }
 
-  /** Reads the keys, making the first one. Where the secrets manager is unavailable, it is asked again later. */
   start(): Promise<void> {
     return this.#secret.start();
   }
@@ -174,7 +171,6 @@ export function signingAt(keys: readonly SigningKey[], now: number): SigningKey 
   return keys.findLast(({ signsFrom }) => signsFrom <= now) ?? keys[0];
 }
 
-/** Whether tokens of a key may still be valid; `nextFrom`: when the next one signs, if there is one. */
 function isKept(nextFrom: string | number | undefined, now: number): boolean {
   return nextFrom === undefined || now < new Date(nextFrom).getTime() + keptMs;
 }

@@ -3,10 +3,8 @@ import type { Described, DescribedObject } from '../../crm/describe.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { interval } from '../../platform/store/statements.ts';
 
-/** What is not described any more is of another org, or of an earlier mapping. */
 const keptSeconds = 30 * 86_400;
 
-/** The table `described_objects`, of one org. Methods throw what the database does. */
 export class DescribedObjectsTable {
   readonly #database: Database;
   readonly #org: string;

@@ -11,19 +11,15 @@ import type { OrgSchemaMetrics } from './metrics.ts';
 /** The org is looked at once in so many seconds at most, by all replicas together; for the same refusal once in the longer time. */
 export const leastSeconds = 5;
 const sameRefusalSeconds = 300;
-/** For refusals of the service's own, while the org has changed in the last hour. */
 const ownRefusalSeconds = 60;
 const changedLatelyMs = 3_600_000;
-/** While something is lacking the org is looked at so often. */
 const lackingSeconds = 60;
 /** Pauses after a look that failed, in milliseconds: the first, and the longest. */
 const [firstPauseMs, longestPauseMs] = [2000, 15_000];
 const callMs = 15_000;
-/** The longest that a second request waits for the look of the first. */
 const longestWaitMs = 7500;
 /** While a look is due and not this process's turn, in milliseconds. */
 const nextTryMs = 500;
-/** Refusals of which this process knows that the org was looked at for them. */
 const mostAsked = 500;
 
 interface OrgWatchOptions {
@@ -53,13 +49,9 @@ export class OrgWatch {
   #knownFrom: string | undefined;
   #isDue = true;
   #pauseMs = firstPauseMs;
-  /** By `now()`. */
   #notBefore = 0;
-  /** When values or types were found to have changed, by `now()`. */
   #changedAt = Number.NEGATIVE_INFINITY;
-  /** By what refusals are about: when a look was asked for, by `now()`, and its end. */
   readonly #asked = new Map<string, { at: number; look: Promise<boolean> }>();
-  /** Called when the org was described anew. */
   readonly #waiting = new Set<() => void>();
 
   constructor(options: OrgWatchOptions) {

@@ -42,9 +42,7 @@ export interface EndpointAdministration {
     id: string,
     graceHours: number,
   ): Promise<{ secret: string; previous_expires_at: string }>;
-  /** Has a ping sent; returns the id of the event. */
   test(consumer: Consumer, id: string): Promise<string>;
-  /** The newest first, those before the number `before`. */
   deliveries(
     consumer: Consumer,
     id: string,
@@ -52,10 +50,9 @@ export interface EndpointAdministration {
     before: string | undefined,
     limit: number,
   ): Promise<(Delivery & { number: string })[]>;
-  /** What a delivery of the endpoint sends, as the consumer may read it now; null where that is nothing any more. */
+  /** Body as the consumer may read it now; null where that is nothing any more. */
   bodyOf(consumer: Consumer, id: string, delivery: Pick<Delivery, 'id'>): Promise<string | null>;
   resend(consumer: Consumer, id: string, deliveryId: string): Promise<Delivery>;
-  /** Returns how many deliveries it makes. */
   recover(consumer: Consumer, id: string, since: Date): Promise<number>;
 }
 

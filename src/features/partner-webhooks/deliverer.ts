@@ -92,7 +92,6 @@ class RunningDeliverer {
     });
   }
 
-  /** `wake` has `run` called soon. */
   start(wake: () => void): void {
     this.#wake = wake;
     wake();
@@ -127,7 +126,6 @@ class RunningDeliverer {
     clearTimeout(timer);
   }
 
-  /** Wakes before the next poll if a delivery is due before it. */
   #wakeIn(seconds: number | null): void {
     clearTimeout(this.#timer);
     if (seconds === null || seconds * 1000 > pollMs) return;

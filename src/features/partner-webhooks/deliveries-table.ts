@@ -11,13 +11,10 @@ import { type EventVisibility, isVisibleTo } from '../events/event-visibility.ts
 import { isAskedFor, type SentEvent, sentEvent } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
-/** Events that one statement of a recovery walks. */
 const walkedAtOnce = 2000;
-/** Deliveries that one statement deletes. */
 const deletedAtOnce = 5000;
 
 const columns = sql.raw('id, event_id, event_type, status, attempts, next_attempt_at');
-/** Sent at once, with the whole schedule before it. */
 const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
 
 interface EventPosition {
@@ -43,7 +40,6 @@ export class DeliveriesTable {
     this.#database = database;
   }
 
-  /** Newest first, those before the number `before`; `number` gives their order. */
   async list(
     endpointId: string,
     { status, event_id }: DeliveryFilter,
@@ -81,7 +77,7 @@ export class DeliveriesTable {
     return (rows[0] as { event_id: string }).event_id;
   }
 
-  /** What a delivery of this endpoint sends; undefined where the event is gone, or may not be seen. */
+  /** Undefined where the event is gone, or may not be seen. */
   async message(id: string, endpointId: string, visibility: EventVisibility): Promise<SentEvent | undefined> {
     const { rows } = await sql<SentEvent>`
       select w.consumer_id as owner, ${sentEvent}
@@ -113,7 +109,6 @@ export class DeliveriesTable {
     );
   }
 
-  /** Deletes deliveries that were made so many days ago. */
   async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
       delete from deliveries where id in (

@@ -42,9 +42,7 @@ const deliveries = {
   fence: 'claim',
 };
 const lease = leasesOf(deliveries);
-/** Condition: a resend or recovery was requested after the lease began. */
 const askedMeanwhile = sql`(next_attempt_at > claimed_until - ${interval(leaseSeconds)})`;
-/** Deliveries to one endpoint at once. */
 const endpointCapacity = 10;
 /** Deliveries at once while nothing but failures comes: such endpoints must not fill what all of them share. */
 const failingCapacity = 2;
@@ -54,7 +52,6 @@ const failingCapacity = 2;
  */
 const lookedAt = 200;
 
-/** Deliveries of one consumer in progress: as many as all its endpoints may have. */
 const slotsOfConsumer = maxEndpoints * endpointCapacity;
 /**
  * Deliveries that a process sends at once: four times the most of one consumer, so that none holds more than a quarter. An
@@ -89,7 +86,6 @@ interface Slots {
 
 interface PendingWork {
   viewers: EndpointViewer[];
-  /** There are events whose deliveries have not been made. */
   hasEvents: boolean;
   /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
   hasDue: boolean;
@@ -105,7 +101,6 @@ export interface LeasedDelivery extends SentEvent, Held {
   viewer: string;
   url: string;
   secret_version: string;
-  /** The endpoint may get the event, and it has not been deleted. */
   allowed: boolean;
 }
 
@@ -123,7 +118,6 @@ export interface SentEvent {
   data_omitted: boolean;
 }
 
-/** Columns of the event `e` of the delivery `d`, for a `SentEvent`; of a ping where there is none. */
 export const sentEvent = sql`d.event_id, d.event_type, coalesce(e.occurred_at, d.created_at) as occurred_at,
   coalesce(e.resource_type, 'webhook_endpoint') as resource_type, coalesce(e.resource_id, d.endpoint_id) as resource_id,
   e.permission_resource,
@@ -149,7 +143,6 @@ export class DeliveryQueue {
     this.#database = database;
   }
 
-  /** What there is to do. Takes no lock. */
   async pendingWork(): Promise<PendingWork> {
     const { rows } = await sql<PendingWork>`
       select
@@ -165,7 +158,6 @@ export class DeliveryQueue {
     return rows[0] as PendingWork;
   }
 
-  /** Makes the deliveries of new events, and leases some that are due. `hasMore`: there are further events. */
   async take(
     consumers: EndpointConsumers,
     slots: Slots,

@@ -6,7 +6,6 @@ import { type EventType, eventTypes } from '../events/event-log.ts';
 import { eventSchema } from '../events/routes/events.ts';
 import { pingType } from './endpoint.ts';
 
-/** What is sent to webhook endpoints: events, and pings. `routes`: they say what events have as their data. */
 export function documentedWebhooks(routes: readonly Route[]): Record<string, DocumentedWebhook> {
   const webhooks: Record<string, DocumentedWebhook> = {};
   for (const type of eventTypes) {
@@ -79,7 +78,6 @@ function onlyId(data: TSchema, description: string): TSchema {
   return Type.Object({ ...(id && { id }) }, { description });
 }
 
-/** An event to a live consumer, as it is sent. `schema`: of the whole body; `said`: what it says of its data. */
 function exampleEvent(schema: TSchema, said: object = {}): object {
   const { mode: _mode, data_omitted: _omitted, ...event } = exampleOf(schema) as Record<string, unknown>;
   const data = { ...(event['data'] as object), ...said };

@@ -5,7 +5,6 @@ import type { EndpointConsumers, EndpointViewer } from './delivery-queue.ts';
 import { withinScopesOf } from './endpoint.ts';
 
 export interface Owners {
-  /** Settles once what happened during a pause of this process is known. */
   catchUp(): Promise<void> | undefined;
   /** As it is loaded; undefined where it is not. */
   find(id: string): Consumer | undefined;

@@ -8,7 +8,6 @@ import {
   VersionConflict,
 } from '../../platform/secrets/secrets-manager.ts';
 
-/** Folder of the signing secrets in the secrets manager, one for each endpoint. */
 const folder = 'webhook-endpoints';
 const nameOf = (id: string) => `${folder}/${id}`;
 
@@ -16,12 +15,11 @@ const nameOf = (id: string) => `${folder}/${id}`;
 const secretBytes = 32;
 /** Secrets of one endpoint that are valid at once; each costs a signature for each delivery. */
 const maxPrevious = 4;
-/** Endpoints whose secrets a process keeps in memory. */
 const maxKept = 10_000;
 
 interface Stored {
   secret: string;
-  /** Those before it sign too, until their time. RFC 3339. */
+  /** Earlier secrets sign too, until their time. RFC 3339. */
   previous: { secret: string; expires_at: string }[];
 }
 

@@ -13,7 +13,7 @@ export interface Endpoint {
   consumer_id: string;
   url: string;
   event_types: string[];
-  /** Of the token with which it was made or its URL was changed; null: of a pair. */
+  /** Scopes of the token that made it or changed its URL; null: a pair did. */
   scopes: string[] | null;
   description: string | null;
   enabled: boolean;
@@ -57,7 +57,6 @@ export interface Delivery {
   next_attempt_at: Date | null;
 }
 
-/** The type of the event of a test, which is not in the feed. */
 export const pingType = 'ping';
 
 export function isEventFilter(filter: string, types: readonly string[]): boolean {

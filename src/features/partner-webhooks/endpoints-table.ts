@@ -6,7 +6,6 @@ import { addEvents } from '../events/event-log.ts';
 import { lastSequence } from '../events/event-queries.ts';
 import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
 
-/** Deliveries that one statement stops or deletes. */
 const changedAtOnce = 5000;
 const uniqueViolation = '23505';
 
@@ -20,7 +19,6 @@ interface EndpointSettings {
   description: string | null;
 }
 
-/** A consumer's endpoints come in the order in which they were made, the newest first. */
 export interface EndpointPosition {
   created_at: string;
   id: string;
@@ -101,7 +99,6 @@ export class EndpointsTable {
     });
   }
 
-  /** Events from now on are for it again. */
   async enable(id: string): Promise<void> {
     // A process may have been killed between disabling it and this.
     await this.stopPending(id);

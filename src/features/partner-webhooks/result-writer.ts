@@ -3,7 +3,6 @@ import { sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { DeliveryQueue, DeliveryResult } from './delivery-queue.ts';
 
-/** Results that one statement stores. */
 const storedAtOnce = 200;
 const pauseMs = 1000;
 /** The embedded database works on this thread: without a pause it would keep other answers from being read. */
@@ -11,7 +10,6 @@ const gatherMs = 10;
 
 interface ResultWriterOptions {
   queue: Pick<DeliveryQueue, 'finish'>;
-  /** Called for each endpoint that has had nothing but failures for too long. */
   onFailing(endpointId: string): void;
   /** Aborted when results that cannot be stored are to be given up: their deliveries are sent again. */
   givingUp: AbortSignal;

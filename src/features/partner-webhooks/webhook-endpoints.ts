@@ -31,7 +31,6 @@ export interface WebhookEndpoints {
   deleteOld(signal?: AbortSignal): Promise<void>;
   /** Deletes deliveries of endpoints that no longer exist. Throws what the database does. */
   deleteOrphans(signal?: AbortSignal): Promise<void>;
-  /** Begins to send, also what other processes have left. */
   start(): void;
   stop(): Promise<void>;
 }

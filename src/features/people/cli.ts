@@ -16,7 +16,6 @@ interface Forgotten {
   attempts: number;
 }
 
-/** Adds `people forget EMAIL`, which works on the database beside a running service. Bad input ends the process with code 2. */
 export function registerPeopleCommands(program: Command, load: LoadSettings): void {
   const group = addGroup(program, {
     name: 'people',

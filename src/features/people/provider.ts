@@ -3,7 +3,6 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import { isLoopback } from '../../platform/base/loopback.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 
-/** How long what the issuer says of itself is used. */
 const metadataMs = 300_000;
 /** Seconds that the issuer has for each answer. */
 const timeoutSeconds = 10;
@@ -23,7 +22,6 @@ interface ProviderOptions {
   issuer: string;
   clientId: string;
   scopes: string;
-  /** Name of the secret with the client's own. */
   secretName: string;
   secrets: Pick<SecretsManager, 'read'>;
 }
@@ -36,7 +34,6 @@ export interface IdToken {
 /** The issuer does not answer, or not as an issuer does. */
 export class IssuerUnavailable extends Error {}
 
-/** The company's OpenID provider. The library checks all that it sends. */
 export class Provider {
   readonly #options: ProviderOptions;
   #metadata: { server: openid.ServerMetadata; readAt: number } | undefined;

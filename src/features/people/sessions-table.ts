@@ -86,7 +86,6 @@ export class SessionsTable {
     );
   }
 
-  /** Its ID token, where it is of this issuer. */
   async end(hash: string): Promise<string | undefined> {
     const { issuer } = this.#lifetime;
     const { rows } = await sql<{ id_token: string | null }>`

@@ -43,13 +43,11 @@ export class PeopleSessions {
     return session;
   }
 
-  /** Which the person may act as now, in the order of their names. */
   async consumersFor({ claims }: Pick<SignedInPerson, 'claims'>): Promise<Consumer[]> {
     await this.#directory.catchUp();
     return consumersOf(claims, this.#directory.newestFirst(), (consumer) => isActive(consumer, wallMs()));
   }
 
-  /** As `Sessions` has it. */
   async authenticate(session: string): Promise<Authentication> {
     const found = await this.#find(session);
     if ('result' in found) return found;

@@ -8,7 +8,6 @@ const columns = [
   ...['search_text', 'filters', 'member_native_id', 'content', 'is_deleted', 'is_stale'],
 ];
 export const columnNames = sql.raw(columns.join(', '));
-/** The row was stored after the record was requested. */
 export const overlaps = sql.raw('(greatest(r.written_at, r.seen_at) >= excluded.seen_at)');
 export const isWrittenSince = sql`(r.written_at >= ${lastPollBegan})`;
 /** The database's clock was at `at`, or further, when `monotonicMs()` was `by`; both in milliseconds. */
@@ -17,20 +16,17 @@ export interface Clock {
   by: number;
 }
 
-/** The added row is stale, and lacks no acknowledged write. */
 const kept = "excluded.right_at > '-infinity'";
 const isKept = sql.raw(kept);
 
 /** In milliseconds: how long a comparison of the two clocks is used. */
 export const clockMs = 60_000;
 
-/** The database's time at a moment, at the earliest. */
 export function databaseTime({ at, by }: Clock, since: CopiedRow['since']): string {
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
 export const lastCompletePoll = sql.raw(`coalesce((select kept_through from copy_state), '-infinity')`);
-/** The `right_at` of a row that becomes stale though nothing acknowledged is missing from it. */
 export const stillRightAt = sql`case when is_stale then right_at else ${lastCompletePoll} end`;
 
 /**
@@ -47,7 +43,6 @@ export function replaced(isStale: RawBuilder<unknown>): RawBuilder<unknown> {
     else r.external_id end`;
 }
 
-/** Another of the added rows has the External ID of this one, which they do not replace. */
 export const isClaimed = sql.raw(`(not r.is_deleted and not r.is_stale and r.external_id <> '' and exists (
   select from added b where b.resource = r.resource and b.external_id = r.external_id
     and b.native_id <> r.native_id and not b.is_deleted))`);

@@ -19,7 +19,6 @@ import type {
 } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
 
-/** Statements in flight at once, and records that one of them looks up. */
 const statementsAtOnce = 4;
 const mostRecords = 200;
 /** For so long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
@@ -36,7 +35,6 @@ interface CopiedReadsOptions {
   metrics: Pick<ReadCopyMetrics, 'copyReads'>;
 }
 
-/** `last known`: also what may have changed since, as it last was for certain. */
 export type Accepted = 'known' | 'last known';
 
 export interface CopiedReads {
@@ -66,7 +64,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   });
   const ask = createAsk(options);
 
-  /** What the work finds, where it is fresh enough for the request, with its age in seconds. */
+  /** Undefined where nothing is fresh enough for the request; the age is in seconds. */
   async function serve<F extends { age: number }, Answer>(
     call: Call,
     find: () => Promise<F | undefined>,
@@ -117,7 +115,6 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   };
 }
 
-/** The rows of a record as they last were for certain; one without content was no record then. */
 function recordAtLast({ age, rows }: Found<LookedUpRow>): Found<LookedUpRow> {
   return {
     age: Math.max(age, ...rows.map(({ right_ago }) => right_ago ?? Number.POSITIVE_INFINITY)),

@@ -5,7 +5,6 @@ import type { FieldValues, RecordRef, StoredRecord } from '../../records/records
 import type { Resource } from '../../records/resource.ts';
 import { folded, searchText } from '../../records/search.ts';
 
-/** Columns that lists are filtered by, named like the fields. Other fields, which a mapping adds, are in `filters`. */
 export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;
 
 export interface CopiedRow {
@@ -15,14 +14,13 @@ export interface CopiedRow {
   externalId: string;
   values: FieldValues;
   searchText: string;
-  /** Tokens of the other fields that lists are filtered by, with spaces between: see `filterTokens`. */
   filters: string;
   /** The CRM's own id of the member that it names; null leaves the last one, which may be deleted. */
   memberNativeId: string | null;
   isDeleted: boolean;
-  /** What the CRM has is not known: it is to be asked. */
+  /** The CRM is to be asked: nobody knows what it has. */
   isStale: boolean;
-  /** Of a stale row: an acknowledged write may have left something else behind than what is known of the record. */
+  /** Acknowledged writes may have left something else behind than what is known of the stale record. */
   lacksWrite: boolean;
   /** Before the record was asked for: by `monotonicMs()`, or by the database's clock. What was noted since may be newer. */
   since: number | string;
@@ -91,7 +89,6 @@ export function originHash(org: string, resources: readonly Resource[]): string 
   return hash('sha256', JSON.stringify([org, all]), 'base64url');
 }
 
-/** `since`: the record was read, or may have been written, after it. `isAcknowledged`: it was written. */
 export function rowOf(
   resource: Resource,
   known: { nativeId?: string; externalId?: string },
@@ -168,7 +165,6 @@ function knownRow(
   };
 }
 
-/** Those of a record; none of fields whose type is not known, by which no list of the copy is filtered. */
 function tokensOf(resource: Resource, values: FieldValues): string {
   const tokens = filteredFields(resource).flatMap(
     (name) => filterTokens(resource, { [name]: values[name] ?? null }) ?? [],

@@ -22,14 +22,12 @@ import type { ReadCopyMetrics } from './metrics.ts';
 const longestMs = 10_000;
 /** Pages that one poll reads for the fill at most. */
 const mostPages = 10;
-/** Stale records that are asked for at once, and in one poll. */
 const askedAtOnce = 100;
 const askedInPoll = 1000;
 const storedAtOnce = 500;
 const storedInTransaction = 2000;
 const callMs = 15_000;
 const none: ReadonlySet<Resource> = new Set();
-/** Before all changes. */
 const firstPosition: ChangePosition = { stamp: '1970-01-01T00:00:00.000Z' };
 
 interface CopySyncOptions {
@@ -44,7 +42,6 @@ interface CopySyncOptions {
 export class CopySync implements CopyWriter {
   readonly lease = copyLease;
   readonly #options: CopySyncOptions;
-  /** When the last line about the progress was logged, by `monotonicMs()`. */
   #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: CopySyncOptions) {
@@ -97,7 +94,6 @@ export class CopySync implements CopyWriter {
     return this.#options.table.complete(transaction, fence);
   }
 
-  /** Asks the CRM for the records that are stale; whether there may be more. Each step renews the lease. */
   async #refreshStale(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
     const { table, records, resources } = this.#options;
     const staleRecords = await table.staleRecords(askedInPoll);
@@ -167,13 +163,11 @@ function isMember({ resource }: CopiedRow): boolean {
   return resource === member.name;
 }
 
-/** Whether work has taken longer than it may, or the service stops. */
 function watch(stopping: AbortSignal): () => boolean {
   const began = monotonicMs();
   return () => stopping.aborted || monotonicMs() - began > longestMs;
 }
 
-/** The state of a stale record. The id that was stale is nobody's, where the record has another. */
 function settled(resource: Resource, stale: StaleRecord, found: StoredRecord | undefined): CopiedRow[] {
   const known = { nativeId: stale.native_id, externalId: stale.external_id };
   const gone = rowOf(resource, known, { written: 'gone', since: stale.now });
@@ -188,7 +182,6 @@ function eachOnce(rows: readonly CopiedRow[]): CopiedRow[] {
   return [...new Map(isFoundLast.map((row) => [keyOf(row), row])).values()];
 }
 
-/** It comes after all that requests wait for. */
 function fillCall(): Call {
   return { ...startCall('copy', undefined, callMs), background: 'batch' };
 }

@@ -25,9 +25,7 @@ import {
 } from './copied-columns.ts';
 import { type CopiedRow, staleWhereShared } from './copied-row.ts';
 
-/** Rows of deleted records that one statement clears. */
 const clearedAtOnce = 5000;
-/** Rows that one statement takes personal data out of. */
 const erasedAtOnce = 1000;
 /** Up to so many records are counted; of more the database's own estimate is used. */
 const countedExactly = 100_000;
@@ -45,7 +43,7 @@ export interface LookedUpRow extends FoundRow {
   right_ago: number | null;
 }
 
-/** What a read found, and how many seconds ago the poll began that it is from. */
+/** `age`: seconds since the poll began that the rows are from. */
 export interface Found<Row = FoundRow> {
   age: number;
   rows: Row[];
@@ -64,7 +62,6 @@ export interface LookupKey extends CopyKey {
 export interface CopyList
   extends Pick<ListQuery, 'filters' | 'search' | 'updatedSince' | 'after' | 'limit' | 'maxBytes'> {
   resource: string;
-  /** Conditions beside the filters: see `filterTokens`. */
   tokens?: readonly string[];
 }
 
@@ -75,7 +72,6 @@ export interface FoundList extends Found {
   hasOwners: boolean;
 }
 
-/** Where the fill of each resource is, by name; a resource that is filled is left out. */
 export type FillPositions = Record<string, ChangePosition>;
 
 export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'> {
@@ -96,7 +92,6 @@ interface CopyFacts {
   records: number;
 }
 
-/** The tables `copied_records` and `copy_state`. Methods throw what the database does. */
 export class CopyTable {
   readonly #database: Database;
   fields: string;
@@ -374,7 +369,6 @@ export class CopyTable {
     return { age, isFilled: is_filled, records: Number(records) };
   }
 
-  /** Takes a member's data out, and what names it; the CRM is asked until they are read again. Returns how many. */
   eraseMember(memberId: string): Promise<number> {
     const statement = (limit: number) => sql`
       update copied_records set content = '', email = null, search_text = null, filters = null, is_stale = true,

@@ -55,7 +55,6 @@ interface CopyOptions {
   database: Database;
   org: string;
   resources: readonly Resource[];
-  /** Notified when fields of the org have another type: then the copy is another one. */
   typesChanged?: Listeners<[]>;
   source: ChangeSource;
   records: Records;
@@ -163,7 +162,6 @@ class Notes {
   readonly #unnoted: UnnotedWrites;
   readonly #log: Log;
   readonly #write: (row: CopiedRow) => Promise<void>;
-  /** Records that could not be noted: they are stale. */
   readonly #waiting = new Map<string, CopiedRow>();
   #lost = 0;
   #timer: NodeJS.Timeout | undefined;

@@ -16,7 +16,6 @@ export class UnnotedWrites {
   readonly #key: string;
   readonly #unsubscribe: () => void;
   readonly #announce: () => Promise<void>;
-  /** When the last one was reported, by `monotonicMs()`. */
   #reportedAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #wasSubscribed = false;
@@ -60,7 +59,6 @@ export class UnnotedWrites {
     this.#unsubscribe();
   }
 
-  /** Until it succeeds. */
   async #tryToAnnounce(): Promise<void> {
     await this.#announce().catch(() => {
       clearTimeout(this.#timer);

@@ -165,7 +165,6 @@ function nameOf(record: RecordRef | StoredRecord): { nativeId: string; externalI
   return { nativeId: record.nativeId, externalId: ('values' in record && record.values['id']) || '' };
 }
 
-/** Does a write and notes what it left behind. `known`: how the record is called before it is written. */
 function createNoting(note: Note) {
   return async <W extends Written>(
     resource: Resource,

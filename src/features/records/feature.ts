@@ -11,7 +11,6 @@ import { readRoute, recordRoutes } from './routes/records.ts';
 import { type RecordsSettings, recordsPart } from './settings.ts';
 
 interface Parts {
-  /** Left out where the routes are only documented. */
   resources?: Resources;
   records: Records;
   members: Pick<Records, 'find'>;

@@ -28,7 +28,6 @@ const markerMs = 30_000;
 interface MemberCacheOptions {
   cache: SharedCache;
   member: Resource;
-  /** What keeps the members of one org apart from those of another in the same cache. */
   scope: string;
   /** How long a member is kept; 0: not at all. */
   seconds: number;
@@ -39,9 +38,8 @@ interface MemberCacheOptions {
 
 interface Begun {
   record?: StoredRecord;
-  /** What the key holds while this read may store what it finds; undefined where it may not. */
+  /** Content of the key while this read may store what it finds; undefined where it may not. */
   marker?: string | undefined;
-  /** The marker is a member that others take. */
   isStillGood?: boolean;
 }
 
@@ -134,7 +132,6 @@ export function cachedMembers(records: Records, cache: MemberCache): Pick<Record
   };
 }
 
-/** The cache itself reports in the log and in health that it is unavailable. */
 async function orNothing<T>(work: () => Promise<T>, nothing: T): Promise<T> {
   try {
     return await work();

@@ -13,7 +13,6 @@ export interface TableAvailability {
 export type Availability = (slot: TableSlot, call: Call) => Promise<TableAvailability>;
 
 const gridMs = 30 * 60_000;
-/** How far alternatives are looked for, in steps of the grid. */
 const steps = 3;
 
 export function createAvailability(dining: TableConnector): Availability {
@@ -28,7 +27,6 @@ export function createAvailability(dining: TableConnector): Availability {
   };
 }
 
-/** The half hours around a time that are not over, the nearest first, the earlier one of two. */
 function neighbours(startAt: string, now: number): string[] {
   const wanted = Date.parse(startAt);
   const first = Math.ceil(wanted / gridMs - steps) * gridMs;

@@ -17,7 +17,6 @@ const pauses = { first: 1, most: 30 };
 /** The partner's decision is asked for less and less often. */
 const polls = { first: firstPoll, most: 60 };
 
-/** Moves plans on, step by step; the caller owns the plan by its fence. */
 export interface Driver {
   /**
    * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
@@ -70,7 +69,6 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
     }
   }
 
-  /** Deletes a plan whose first call failed before anything was made; false for any other. */
   async function dropUntouched(plan: Plan, isFresh: boolean, error: unknown): Promise<boolean> {
     const isUntouched = isFresh && plan.state === 'making_booking' && isHarmless(error);
     return isUntouched && (await plans.drop(plan).catch(() => false));

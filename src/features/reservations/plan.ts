@@ -9,7 +9,6 @@ export interface ReservationOrder {
   table: TableOrder;
 }
 
-/** How far a reservation is; the moves stand at the top of steps.ts. */
 export type PlanState =
   | 'making_booking'
   | 'booking_table'
@@ -45,7 +44,6 @@ export interface Refusal {
   errors?: Fault[];
 }
 
-/** The keyed request that a plan answers when it is done; kept in the column `owed`. */
 export interface WaitingRequest extends Pick<KeyedRequest, 'consumerId' | 'key' | 'externalId'> {
   requestId: string;
 }
@@ -76,7 +74,6 @@ export interface Plan {
 
 const resting: ReadonlySet<PlanState> = new Set(['pending', 'confirmed', 'refused', 'failed', 'cancelled']);
 
-/** Whether nothing is to be done now; `pending` is checked again later. */
 export function isResting({ state }: Pick<Plan, 'state'>): boolean {
   return resting.has(state);
 }

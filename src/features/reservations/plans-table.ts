@@ -48,11 +48,9 @@ export interface Move {
   table?: Plan['table'];
   refusal?: Refusal;
   attention?: string;
-  /** The keyed request gets its answer now, and this is how it ended. */
   outcome?: RequestOutcome;
   /** Seconds after which the job checks it again. */
   again?: number;
-  /** Looks then for a booking that a call given up earlier has made since. */
   looksAgain?: boolean;
 }
 
@@ -95,9 +93,7 @@ interface ErasedPlan {
   is_erased: boolean;
 }
 
-/** Steps of a reservation that are kept. */
 const mostSteps = 1000;
-/** Reservations that one statement erases or deletes. */
 const changedAtOnce = 500;
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
@@ -122,7 +118,6 @@ const erasure = sql`
     'merchantId', '', 'serviceId', '',
     'guest', jsonb_build_object('givenName', '', 'familyName', '', 'email', '', 'phone', '')))`;
 
-/** Plans of reservations. What requests wait for throws `store_unavailable`. */
 export class PlansTable {
   readonly #database: Database;
 
@@ -169,7 +164,6 @@ export class PlansTable {
     return (await withDeadline<Row & Held>(() => this.#rows(query, true))).map(toTaken)[0];
   }
 
-  /** Takes one that nobody drives and that is due; concurrent calls get different ones. */
   async takeDue(): Promise<TakenPlan | undefined> {
     const where = sql`(state not in ${finished} or looks_again) and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
@@ -232,7 +226,6 @@ export class PlansTable {
     return row?.steps ?? [];
   }
 
-  /** Newest first; refused ones never came to be. */
   async list(
     { status, tripId, memberId, consumerId, after, limit }: PlanQuery,
     visible: Visible,
@@ -343,12 +336,10 @@ function stepTo(step: RawBuilder<unknown>) {
   return sql`jsonb_build_object('step', ${step}::text, 'at', ${timeNow})`;
 }
 
-/** The steps with this one as the last, as long as there are not too many. */
 function stepsWith(step: RawBuilder<unknown>) {
   return sql`case when jsonb_array_length(p.steps) < ${mostSteps} then p.steps || ${stepTo(step)} else p.steps end`;
 }
 
-/** The steps after a move: a check that finds all as it was is none. */
 function stepsAfter(state: PlanState, attention: string | undefined) {
   if (attention !== undefined)
     return sql`case when p.attention is null then ${stepsWith(sql`'needs_attention'`)} else p.steps end`;

@@ -28,7 +28,6 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   };
 }
 
-/** As they were just made: the systems need not be asked. */
 export function knownParts(plan: Plan): PartStates {
   const { state, stateBefore = 'pending', table } = plan;
   // The booking of a failed one was deleted; of one that is stuck it has not changed yet.

@@ -32,7 +32,6 @@ export interface Reservations {
   list(query: PlanQuery, call: Call): Promise<ReservationView[]>;
   /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
   availability: Availability;
-  /** The restaurants that are known; none where nobody has said which there are. */
   merchants(call: Call): readonly Merchant[];
   /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
   holds(bookingId: string, call: Call): Promise<boolean>;

@@ -55,7 +55,6 @@ export interface Systems {
   isOthersTable(reference: string, id: string): Promise<boolean>;
 }
 
-/** `fresh`: nobody can have made the call of this state before. */
 interface StepInput {
   plan: Plan;
   fresh: boolean;
@@ -166,7 +165,6 @@ async function lookAgain({ plan, systems, call }: StepInput): Promise<Move> {
   return { state: plan.state, again: 0 };
 }
 
-/** Nothing went wrong: the partner has not decided yet. */
 export class StillPending extends Error {}
 
 /** Makes the call that the plan's state stands for. Throws what may pass. */

@@ -7,7 +7,6 @@ import { type TestModeSettings, testModePart } from './settings.ts';
 import { TestRecords } from './test-records.ts';
 import { WorldsTable } from './worlds-table.ts';
 
-/** A world that was not used for so long is emptied. */
 const unusedDays = 90;
 
 export const testMode = defineFeature({

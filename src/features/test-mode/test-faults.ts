@@ -27,7 +27,6 @@ export async function meetFault(
   return fault === 'lost' ? 'lost' : undefined;
 }
 
-/** Of this record: the hand-offs of others are delivered meanwhile. */
 function passing(fault: 'unavailable' | 'quota', retryAfter: number): Problem {
   const facts = { retryAfter, isOfRecord: true };
   return fault === 'quota'

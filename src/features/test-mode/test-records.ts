@@ -46,9 +46,7 @@ import {
  * these too.
  */
 const statementsAtOnce = 2;
-/** Records that one look-up finds. */
 const lookedUpAtOnce = 200;
-/** Writes of one consumer. */
 const mostWaiting = 1000;
 
 const kept = { keeps: 'keeps the records of test consumers' };
@@ -65,7 +63,6 @@ export class TestRecords implements Records {
   readonly #reading = new FairLimiter(statementsAtOnce);
   /** Requests whose answer was lost: whether they wrote is learned by a repeat alone. */
   readonly #lost = new WeakSet<Call>();
-  /** Worlds whose use is noted already today. */
   #noted = { day: 0, consumers: new Set<string>() };
 
   constructor(table: WorldsTable) {
@@ -142,7 +139,6 @@ export class TestRecords implements Records {
     return { row: await this.#table.insert(transaction, key, written), isNew: true };
   }
 
-  /** In one transaction. */
   async writeTogether(writes: readonly RecordWrite[], call: Call): Promise<StoredRecord[]> {
     const faults: Fault[] = [];
     for (const [index, write] of writes.entries()) faults.push(await this.#checkOf(write, index, call));
@@ -320,7 +316,7 @@ export class TestRecords implements Records {
     return row;
   }
 
-  /** What becomes of a write for this member. Throws what it meets, and `member_not_found`. */
+  /** Throws the fault that the member stands for, and `member_not_found`. */
   async #check({ consumerId, externalId }: WorldKey, values: FieldValues): Promise<Fault> {
     const memberId = values['member_id']?.toLowerCase();
     if (memberId === undefined) return undefined;
@@ -333,7 +329,6 @@ export class TestRecords implements Records {
     );
   }
 
-  /** One transaction, with the event at its end. */
   async #write(
     { consumerId, externalId = '', fault, call }: Write,
     work: (transaction: Database['sql']) => Promise<Change>,
@@ -415,7 +410,6 @@ async function noteEvent(transaction: Database['sql'], event: NewEvent | undefin
   if (event !== undefined) await addEvents(transaction, [event]);
 }
 
-/** Whether a record of the id is one that was deleted and does not stand in the way of a new one. */
 function mayBeMadeAgain(record: StoredRecord, mayExist: boolean | undefined, madeSince: number | undefined) {
   return mayExist ? isFromBefore(record, madeSince) : record.isDeleted === true;
 }

@@ -30,7 +30,6 @@ export function eventOfWrite(
   };
 }
 
-/** The names under which the fields are shown that differ; the time of the change alone is none. */
 function changedFields({ fields }: Resource, before: FieldValues, after: FieldValues): string[] {
   const differing = Object.entries(fields).filter(
     ([name]) => name !== 'updated_at' && before[name] !== after[name],

@@ -3,7 +3,6 @@ import { uuidOfHash } from '../../platform/base/uuid.ts';
 import type { FieldValues } from '../../records/records.ts';
 import { testFaultOf } from '../../records/test-members.ts';
 
-/** Members of each world. */
 const memberCount = 100;
 
 const firstCreated = Date.UTC(2025, 0, 6, 9, 0, 0);
@@ -42,7 +41,6 @@ const byId = new Map(all.map((values) => [values['id'], values]));
 
 export const worldMembers: readonly FieldValues[] = all.toReversed();
 
-/** The member with this id in lower case; also one whose id stands for a fault, except where that says that there is none. */
 export function worldMember(id: string): FieldValues | undefined {
   const fault = testFaultOf(id);
   if (fault === 'missing') return undefined;

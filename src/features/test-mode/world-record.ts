@@ -5,7 +5,6 @@ import type { Resource } from '../../records/resource.ts';
 import { folded, searchText } from '../../records/search.ts';
 import type { Row, Written } from './worlds-table.ts';
 
-/** The form of the CRM's own identifiers. */
 const nativePattern = /^a0t(\d{15})$/;
 
 /** The number of the row that an identifier stands for; undefined where it is no identifier of a row. */
@@ -13,7 +12,6 @@ export function rowIdOf(nativeId: string): string | undefined {
   return nativePattern.exec(nativeId)?.[1];
 }
 
-/** What is stored of a record; the org may have nothing for some fields. */
 export function toWritten(resource: Resource, values: FieldValues): Written {
   const { fields } = resource;
   const content: Record<string, string | null> = {};
@@ -54,7 +52,6 @@ export function newValues(values: FieldValues, call: Creator): FieldValues {
   return { status: 'created', ...values, ...creatorValues(call) };
 }
 
-/** There is one record more than wanted where there are more. */
 export function toPage(found: readonly FieldValues[], query: ListQuery): RecordPage {
   const { page, add } = startPage(query);
   for (const values of found) if (!add(values)) break;

@@ -2,7 +2,6 @@ import { quote } from '../../records/quotes-and-bookings.ts';
 import type { FieldValues } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 
-/** The id of the quote and of the booking that the documentation's examples name. */
 export const sampleId = exampleOf(quote.fields.id) as string;
 
 export function sampleValues({ fields }: Resource): FieldValues {

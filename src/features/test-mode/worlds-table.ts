@@ -9,7 +9,6 @@ import { sampleId } from './world-sample.ts';
 export const mostRecords = 10_000;
 /** Bytes of their content at most. */
 export const mostBytes = 64 * 1024 * 1024;
-/** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
 export interface Row {
@@ -30,7 +29,6 @@ export interface WorldKey extends WorldResource {
   externalId: string;
 }
 
-/** Size of what is in a world and not deleted. */
 export interface WorldSize {
   records: number;
   /** Bytes of content. */
@@ -47,10 +45,8 @@ const columns = sql.raw(
   'r.id::text, r.external_id::text, r.created_at, r.updated_at, r.content, r.deleted_at is not null as is_deleted',
 );
 const isUnusedFor = (days: number) => sql`used_at <= now() - ${interval(days * 86_400)}`;
-/** By the database's clock, as the CRM has its own. */
 const second = sql.raw("date_trunc('second', now())");
 
-/** The tables `test_worlds`, `test_records` and `test_faults`. Methods throw what the database does. */
 export class WorldsTable {
   readonly #database: Database;
 
@@ -62,7 +58,6 @@ export class WorldsTable {
     return this.#database.sql.transaction().execute(work);
   }
 
-  /** Looks records up, deleted ones too, in the order of the keys. */
   async find(keys: readonly WorldKey[], queries = this.#database.sql): Promise<(Row | undefined)[]> {
     const statement = sql<Row & { position: number }>`
       select k.position::integer, ${columns}
@@ -77,7 +72,6 @@ export class WorldsTable {
     return found;
   }
 
-  /** A page and one record more, where there are more. */
   async list(world: WorldResource, query: Omit<ListQuery, 'represent'>): Promise<Row[]> {
     const { updatedSince, limit, maxBytes } = query;
     const order =
@@ -147,7 +141,6 @@ export class WorldsTable {
     return rows[0] as Row;
   }
 
-  /** Keeps only that there was such a record. */
   async remove(transaction: Database['sql'], id: string): Promise<void> {
     await sql`
       with before as materialized (
@@ -184,14 +177,12 @@ export class WorldsTable {
     );
   }
 
-  /** The world is in use: to be called once a day. */
   async noteUse(consumerId: string): Promise<void> {
     await sql`
       insert into test_worlds (consumer_id) values (${consumerId})
       on conflict (consumer_id) do update set used_at = now()`.execute(this.#database.sql);
   }
 
-  /** Consumers whose worlds were not used for so many days, and are still there. */
   async unused(days: number): Promise<string[]> {
     const { rows } = await sql<{ consumer_id: string }>`
       select consumer_id from test_worlds where ${isUnusedFor(days)}`.execute(this.#database.bulk);

@@ -74,7 +74,6 @@ interface Checking {
 const soonMs = 600_000;
 /** A member that was read so many seconds ago is there. */
 const memberSeconds = 300;
-/** Records of a trip among which duplicates are looked for. */
 const mostOfTrip = 100;
 
 export async function checkOffers(
@@ -163,7 +162,6 @@ function timeWarnings({ validUntil }: SoundOffer): Warning[] {
   return [{ code: 'offer_ends_soon', pointer: '#/valid_until', detail, external_id: null }];
 }
 
-/** Once more where a finding rests on what the org was. */
 async function foundAgain(find: () => Problem[]): Promise<Problem[]> {
   const found = find();
   const looks = await Promise.all(found.map(async ({ facts }) => facts.lookAgain?.()));
@@ -202,7 +200,7 @@ async function checkMember(
   return found === undefined ? [unknownMember('member_id')] : [];
 }
 
-/** What the org's description, the hand-offs that wait, and the trip's records say, without a call to the CRM. */
+/** Makes no call to the CRM: the org's description, the hand-offs that wait and the trip's records say all. */
 async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checking): Promise<Found> {
   const { type, tripId, name, source } = sound;
   if (type === undefined) return { problems: [], warnings: [] };
@@ -290,7 +288,6 @@ interface KnownRecord {
   member_id: string | null;
 }
 
-/** From the copy, and from the world of a test consumer; none where there is neither. */
 async function recordsOfTrip(
   { records, copy }: CheckParts,
   resource: Resource,

@@ -58,7 +58,6 @@ export function notAtomic(): Problem {
   });
 }
 
-/** Looks and writes once more where another request makes the same items meanwhile, so many times. */
 const mostRounds = 3;
 
 /** The External ID of an item without a reference: the same for each repeat of a request. */
@@ -276,7 +275,6 @@ async function lookUp(
   );
 }
 
-/** Refusals with their places in the body; where nobody knows whether the call was carried out, what it would have made. */
 function refusalOf(error: unknown, plan: readonly Planned[], placedAt: PlacedAt): unknown {
   const written = plan.filter(({ write }) => write !== undefined).map(({ item }) => item);
   const problemOf = (problem: Problem, at: number) => placedAt(problem, written[at] as TripItem) as Problem;

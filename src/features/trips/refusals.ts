@@ -66,7 +66,6 @@ interface Document {
 
 interface Seen {
   resources: HandoffCrm['resources'];
-  /** Types of the items, in their order. */
   types: readonly HandoffType[];
   call: Call;
 }

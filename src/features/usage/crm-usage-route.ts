@@ -105,7 +105,6 @@ export function crmUsageRoute({ calls, findConsumer }: UsageParts): Route {
   });
 }
 
-/** Calls in parts, as they are shown. */
 export function rounded(calls: number): number {
   return Math.round(calls * 1000) / 1000;
 }

@@ -2,11 +2,9 @@ import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 
-/** How long counts are kept. */
 export const keptDays = 90;
 
 const batchSize = 500;
-/** Rows that wait while the database is unavailable. */
 const mostWaiting = 50_000;
 /** A clock that is set back returns to the period before: its rows must go on from where they were. */
 const keptPeriods = 2;
@@ -22,7 +20,6 @@ export interface GrowingCountsOptions<Row> {
 export class GrowingCounts<Row> {
   readonly #options: GrowingCountsOptions<Row>;
   readonly #unstored: WriteBehind<Row>;
-  /** By period, and then by key. */
   readonly #rows = new Map<number, Map<string, Row>>();
 
   constructor(options: GrowingCountsOptions<Row>) {
@@ -37,7 +34,6 @@ export class GrowingCounts<Row> {
     });
   }
 
-  /** The row of this period and key, to be added to at once; it is written soon. */
   row(period: number, key: string, start: () => Row): Row {
     const rows = this.#rows.get(period) ?? new Map<string, Row>();
     this.#rows.set(period, rows);

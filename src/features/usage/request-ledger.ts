@@ -7,7 +7,6 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
-/** The caller has proved who it is. */
 const authenticated: readonly AttemptResult[] = ['accepted', 'permission_denied'];
 
 /** Classes of answers; 304 and the like count to the first. */
@@ -64,7 +63,6 @@ export class RequestLedger {
     return rows;
   }
 
-  /** Adds up the rows of processes for days that are over, and deletes those that are too old. */
   async compact(): Promise<void> {
     await sql`
       with old as (

@@ -46,7 +46,6 @@ export interface ConsumerOptions {
   allowance?: string;
   people?: string[];
   publicKey?: string[];
-  /** `create` only. */
   test?: true;
   json?: true;
 }

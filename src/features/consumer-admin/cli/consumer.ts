@@ -44,7 +44,6 @@ interface OpenedConsumers extends Pick<Consumers, 'store' | 'administration'> {
   lastUses?: (consumerIds: readonly string[]) => Promise<LastUses | undefined>;
 }
 
-/** Opens what the commands work on; called only when a command runs. It is closed with `opened`. */
 type OpenConsumers = (opened: AsyncDisposableStack) => Promise<OpenedConsumers>;
 
 /**
@@ -199,7 +198,6 @@ interface ConsumerWork<T> {
   work: (consumers: OpenedConsumers, input: T) => Promise<void>;
 }
 
-/** Runs a command on the consumers, and closes what it opened before the process may end. */
 function run<T>(command: Command, open: OpenConsumers, { checkInput, work }: ConsumerWork<T>): Promise<void> {
   return runCommand(command, async () => {
     try {

@@ -39,7 +39,6 @@ export function authorityOf({ consumer, address, headers: sent, call }: Request)
   };
 }
 
-/** Authority for what honours If-Match. */
 export function conditionalAuthorityOf(request: Request): Authority {
   const ifMatch = request.headers['if-match'];
   if (ifMatch === undefined) return authorityOf(request);
@@ -47,7 +46,7 @@ export function conditionalAuthorityOf(request: Request): Authority {
   return { ...authorityOf(request), precondition };
 }
 
-/** Of what can be changed: a use of the credentials must not make a change fail. */
+/** Leaves out what uses of the credentials change: they must not make a change fail. */
 function tagOf(consumer: Consumer): string {
   return entityTag(JSON.stringify(viewOfConsumer(consumer, wallMs(), noUses)));
 }

@@ -51,7 +51,6 @@ const all = { path: '/v1/admin/consumers', tag: 'Administration', idempotencyKey
 const problems: ProblemCode[] = ['not_found', 'conflict', 'secrets_unavailable'];
 const one = { ...all, path: `${all.path}/:id`, problems } as const;
 
-/** Every field of a request is optional in a change. */
 const changes = Type.Partial(Type.Object(requested)).properties;
 
 export function consumerRoutes(context: ConsumersContext, cursors: CursorCodec): Route[] {
@@ -94,7 +93,6 @@ interface Filters {
   mode?: Mode;
 }
 
-/** Lists the consumers that this replica has loaded, also while the secrets manager is unavailable. */
 function listRoute({ directory, audit }: ConsumersContext, cursors: CursorCodec): Route {
   return defineRoute({
     ...all,

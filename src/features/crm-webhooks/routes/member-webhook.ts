@@ -98,12 +98,10 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
   });
 }
 
-/** There is one: the check of the signature needs it. */
 function idOf(headers: IncomingHttpHeaders): string {
   return String(headers['webhook-id']);
 }
 
-/** Unknown types need no member. */
 function readMemberId({ type, data }: Static<typeof payload>): string | null {
   if (!isMemberEvent(type)) return null;
   const { external_id: id } = data;

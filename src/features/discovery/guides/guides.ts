@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { escapeHtml, renderMarkdown } from './markdown.ts';
 
 export interface Guide {
-  /** The end of its path; empty for the first. */
   name: string;
   title: string;
   text: string;
@@ -41,7 +40,6 @@ const style =
   'blockquote{margin:1rem 0;padding:0 1rem;border-left:.3rem solid}.check{list-style:square}';
 const styleHash = createHash('sha256').update(style).digest('base64');
 
-/** What the page may load: nothing. */
 export const guidePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
 export function guideHtml(guide: Guide, all: readonly Guide[], publicUrl: string): string {

@@ -297,7 +297,6 @@ export async function find(
   return handoff;
 }
 
-/** The hand-off if the consumer can see it; what it may do with it is not checked. */
 async function findVisible(
   handoffs: Handoffs,
   id: string,

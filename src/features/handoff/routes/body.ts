@@ -103,7 +103,6 @@ export interface SoundOffer {
   memberId: string | undefined;
   name: string | undefined;
   source: string | undefined;
-  /** JSON text. */
   details: string | undefined;
   validUntil: number | undefined;
   reference: string | undefined;

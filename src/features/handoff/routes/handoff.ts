@@ -94,7 +94,6 @@ export interface HandoffParts extends HandoffCrm {
   handoffs: Handoffs;
   memberSource: MemberSource;
   idOfItem: IdOfItem;
-  /** For so long the same body without a key counts as a repeat; 0: never. */
   repeatWindowSeconds: number;
 }
 
@@ -191,7 +190,6 @@ export function withoutHidden(error: unknown, resource: Resource, call: Call): u
   );
 }
 
-/** Hides in a stored refusal, too, what the caller does not see any more. */
 function withoutHiddenStored(answer: StoredAnswer, resource: Resource, call: Call): StoredAnswer {
   if (answer.status < 400 || call.visibleFields?.(resource.collection) === undefined) return answer;
   const document = JSON.parse(answer.body) as { code: ProblemCode; detail: string; errors?: Fault[] };

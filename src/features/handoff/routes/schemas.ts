@@ -159,7 +159,6 @@ export function viewOfHandoff(handoff: StoredHandoff) {
   };
 }
 
-/** The entity tag of what is to be written. */
 export function tagOf({ externalId: id, contentStamp }: StoredHandoff): string {
   return entityTag(`${id} ${contentStamp}`);
 }
@@ -193,7 +192,6 @@ const requestFields = [...handedOffFields, 'created_by'];
 /** Its record can still be made; what it is made of is erased once it is, or will not be. */
 const undone: readonly StoredHandoff['status'][] = ['awaiting_approval', 'accepted', 'failed'];
 
-/** Its result stands last: details may follow. */
 function requestView(handoff: StoredHandoff) {
   const { status, tripId, memberId, name, source } = handoff;
   if (!undone.includes(status) || name === undefined) return null;
@@ -212,7 +210,6 @@ function documentOf(refusal: Refusal, requestId: string): Document {
   return JSON.parse(problemAnswer(problemOf(refusal), requestId, true).body) as Document;
 }
 
-/** A hand-off for the feed of events, without the CRM's own identifier and without what is to be written. */
 export function handoffEventData(handoff: StoredHandoff): object {
   const { id: _, request: __, ...shown } = viewOfHandoff(handoff);
   return shown;

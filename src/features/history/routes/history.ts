@@ -121,9 +121,7 @@ const all: readonly HistoryOf[] = [
 ];
 
 export interface HistoryParts {
-  /** `possible`: the routes that a service may have; the ledger keeps requests also of those that are turned off by now. */
   historyBy(possible: () => readonly Route[]): History;
-  /** What can be read; left out where the routes are only documented. */
   subjects?: readonly HistorySubject['type'][];
 }
 

@@ -28,7 +28,6 @@ export interface McpParts {
 const mcpPath = '/mcp';
 /** Details of the largest size that the CRM holds fit, in UTF-8. */
 const maxBodyBytes = 524_288;
-/** For so long a client need not ask again which tools there are. */
 const listMs = 60_000;
 
 const serverInfo = { name: 'handoff-gateway', title: 'Handoff Gateway', version };
@@ -173,7 +172,6 @@ function tooMany(): Problem {
   return new Problem('rate_limited', detail, { retryAfter: 1 });
 }
 
-/** `fields`: those of the result, in JSON text. */
 function resultAnswer({ id, isModern }: McpRequest, fields: string): RouteAnswer {
   const modern = isModern
     ? `"resultType":"complete","_meta":${JSON.stringify({ 'io.modelcontextprotocol/serverInfo': serverInfo })}`

@@ -32,12 +32,10 @@ const scopes = permissionResources.flatMap((resource) =>
   permissionActions.map((action) => `${resource}:${action}`),
 );
 
-/** Path of the metadata of the resource that a route is part of. */
 export function resourceMetadataOf(path: string | undefined): string {
   return path === mcpPath ? resourceMetadataPath + mcpPath : resourceMetadataPath;
 }
 
-/** Where clients find out how to get tokens, and what others check them with. `all`: the routes of the whole service. */
 export function metadataRoutes({ publicUrl, keys }: MetadataServices, all: () => readonly Route[]): Route[] {
   return [
     documentRoute({

@@ -41,7 +41,6 @@ export function webhookEndpointRoutes(endpoints: EndpointAdministration, cursors
   ];
 }
 
-/** Makes an endpoint. No other answer shows its secret. */
 function createRoute(endpoints: EndpointAdministration): Route {
   return defineRoute({
     ...all,

@@ -65,7 +65,6 @@ function chooseRoute(services: SessionServices): Route {
   });
 }
 
-/** Ends the session here, whether or not the issuer can be reached, and says where it is ended there. */
 function signOutRoute(services: SessionServices): Route {
   return defineRoute({
     ...shared,

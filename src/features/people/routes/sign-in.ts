@@ -16,7 +16,6 @@ export interface SignInServices {
   provider: Provider;
   sessions: PeopleSessions;
   consumers: { newestFirst(): readonly Consumer[] };
-  /** Address of the service, without a slash at the end. */
   publicUrl: () => string;
   /** Undefined: cookies would not be safe, since people reach the service over plain HTTP. */
   cookies: () => Cookies | undefined;
@@ -65,7 +64,6 @@ function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Rou
 const longestIdToken = 65_536;
 const answer = Type.Optional(Type.String({ maxLength: 8192, format: 'text' }));
 
-/** Ends a sign-in with a new session; whatever the request says, it leads to the console. */
 function callbackRoute(services: SignInServices): Route {
   return defineRoute({
     ...shared,

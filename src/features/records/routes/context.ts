@@ -91,7 +91,6 @@ export const ifMatchDescription =
 
 export const agedHeader = { Age: 'How old the answer is, where it is from the copy or a cache.' };
 
-/** The id in the path; `name` as in the specification. */
 export function idParams(name: string, { name: resource, fields }: Resource) {
   const { examples = [] } = (fields['id']?.schema ?? {}) as { examples?: unknown[] };
   return Type.Object(
@@ -116,7 +115,6 @@ export async function leaseVisible(
   await claim.leaseRecord(recordName(resource, id));
 }
 
-/** Only where the caller sees only some records and has just looked it up. */
 export async function nameUnconditional(
   { resource }: ReadingContext,
   id: string,
@@ -130,7 +128,6 @@ function representTo({ resource, representFor }: ReadingContext, call: Call): Re
   return representFor(call.visibleFields?.(resource.collection));
 }
 
-/** A record as an answer, with its entity tag. Readers may keep it, but must revalidate it before each use. */
 export function recordAnswer(
   status: number,
   context: ReadingContext,
@@ -169,7 +166,6 @@ function fieldsIn({ resource }: ReadingContext, body: unknown): string[] {
   return shownNames(resource).filter((name) => Object.hasOwn(body, name));
 }
 
-/** What a route with a body does for callers that see some fields only. `always`: fields that it writes whatever its body names. */
 export function byFields(
   context: ReadingContext,
   always: readonly string[] = [],

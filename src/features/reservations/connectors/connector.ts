@@ -8,7 +8,6 @@ import type { Merchant } from '../merchants.ts';
  * Every connector passes the same conformance suite, and its health appears in `/v1/healthz` under its name.
  */
 export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
-  /** Its entry in the health report; lower case letters. */
   readonly name: string;
   /**
    * Makes the part exactly once for each token, however often it is called with the same token and order. Throws
@@ -54,7 +53,6 @@ export type PartStatus = 'pending' | 'confirmed' | 'cancelled' | 'failed';
 export type BookingOrder = FieldValues & { status: PartStatus };
 
 export interface BookingPart extends ConnectorPart {
-  /** The status in the CRM, which may be any text. */
   crmStatus: string | null;
 }
 
@@ -72,7 +70,6 @@ export interface CrmConnector extends Connector<BookingOrder, BookingPart> {
 }
 
 export interface TableConnector extends Connector<TableOrder> {
-  /** The restaurants that are known to the caller; none where nobody has said which there are. */
   merchants(call: Call): readonly Merchant[];
   /**
    * Whether a table is free, for each of these slots of one merchant. What the partner never offers is not. Throws
@@ -97,7 +94,6 @@ export interface TableOrder extends TableSlot {
   /** IANA name of the restaurant's time zone; null where nobody has said it, undefined in a plan of an older program. */
   timeZone?: string | null;
   guest: TableGuest;
-  /** Shown to the restaurant. */
   note?: string;
 }
 

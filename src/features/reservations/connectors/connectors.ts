@@ -6,7 +6,7 @@ import type { DiningSettings } from '../settings.ts';
 import { type CrmConnectorOptions, createCrmConnector } from './crm.ts';
 import { createDiningConnector } from './dining/dining.ts';
 
-/** What connectors are made of. The settings of one that is not configured are undefined. */
+/** Settings of a connector that is not configured are undefined. */
 export interface ConnectorOptions {
   crm: CrmConnectorOptions;
   dining: DiningSettings | undefined;

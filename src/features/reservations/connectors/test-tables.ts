@@ -21,12 +21,9 @@ const openFrom = 12 * 60;
 const openTo = 23 * 60;
 const gridMinutes = 30;
 const dayMinutes = 24 * 60;
-/** Until so long before its start a table can be cancelled. */
 const cancellableMinutes = 60;
 
-/** In progress at once, of all consumers. */
 const bookedAtOnce = 2;
-/** First half of the number of an advisory lock; any constant will do. */
 const bookingLock = 470_211_891;
 
 const kept = { keeps: 'keeps the tables of test consumers' };

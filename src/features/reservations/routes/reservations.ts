@@ -95,7 +95,6 @@ export interface ReservationParts {
   records: Records;
   resources: Pick<Resources, 'booking'>;
   memberSource: MemberSource;
-  /** By merchant id; left out where the routes are only documented. */
   timeZones?: ReadonlyMap<string, string>;
 }
 
@@ -247,7 +246,6 @@ async function read(reservations: Reservations, id: string, call: Call): Promise
   return view;
 }
 
-/** The order as the mapping takes values from it, with whatever the partner may add; the body is not checked yet. */
 function asHandedOff(body: unknown, partner: string): object {
   const { dining, details, ...order } = { ...(body as Partial<Static<typeof requestBody>> | null) };
   const table = { duration_minutes: defaultMinutes, ...dining, partner, booking_id: '', status: '' };

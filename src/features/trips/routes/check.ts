@@ -18,7 +18,6 @@ const description =
   'Tells at once all that the hand-off would be refused for, and warns of what may be unwanted. Writes nothing. Salesforce is asked ' +
   'at most whether the member exists. `ok` says that nothing is known against the hand-off; Salesforce may still refuse it.';
 
-/** `offersIn`: the offers of a body, which may be anything. What is not a type is told by the answer, and needs no permission. */
 function permissionFor(offersIn: (body: unknown) => readonly unknown[]): Permission {
   return {
     anyOf: [

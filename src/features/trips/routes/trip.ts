@@ -19,7 +19,6 @@ import { readableBy, viewOfHandoffFor } from '../../handoff/routes/accepted-hand
 import { handoffSchema } from '../../handoff/routes/schemas.ts';
 import type { CheckParts } from '../check.ts';
 
-/** Entries of each kind. */
 const most = 100;
 /** In bytes of each kind: what is cut is told by `truncated`. */
 const mostBytes = 4 * 1024 * 1024;
@@ -197,7 +196,6 @@ async function readReservations({ reservations }: TripParts, tripId: string, rea
   return (await reservations()?.(tripId, most, reader.call)) ?? [];
 }
 
-/** Names of members stand beside the records; those of hand-offs are in the copy or the cache, or not known. */
 async function readMembers(parts: TripParts, found: readonly (FieldValues | undefined)[], reader: Reader) {
   const { consumer, call } = reader;
   if (!allows(consumer, 'members', 'read')) return [];

@@ -18,7 +18,6 @@ export const partner = 'dining';
 const limits = { lookUp: 2000, read: 4000, write: 8000 } as const;
 /** A call with less time before its deadline is not started. */
 const shortestMs = 500;
-/** The first send included. */
 const sends = { lookUp: 2, read: 2, write: 3 } as const;
 /** Before further sends, in milliseconds, with jitter: from half of it to all of it. */
 const pauses = { first: 500, most: 2000, factor: 4 };
@@ -44,7 +43,6 @@ export interface BookingServer {
 }
 
 export interface PartnerAnswer {
-  /** Parsed JSON. */
   body: unknown;
   /** A send before the one that was answered may have changed something. */
   earlierOutcomeUnknown: boolean;
@@ -52,7 +50,6 @@ export interface PartnerAnswer {
 
 export interface BookingServerOptions {
   http: Http;
-  /** Without a slash at its end. */
   baseUrl: string;
   username: string;
   password: Password;

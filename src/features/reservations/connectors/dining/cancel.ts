@@ -11,7 +11,6 @@ interface Parts {
   log: Log;
 }
 
-/** How partners name a booking that they do not know, where they do not answer with 404; the first is invented. */
 const unknownBooking = ['BOOKING_NOT_FOUND'];
 
 /** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */

@@ -108,7 +108,6 @@ async function book(
   }
 }
 
-/** With a status that the protocol does not have, the table counts as pending and is checked later. */
 function accept(booking: BookingMessage): DiningPart {
   const status = partStatus(booking.status) ?? 'pending';
   if (status === 'confirmed' || status === 'pending') return toPart(booking, status);

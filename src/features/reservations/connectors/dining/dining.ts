@@ -23,7 +23,6 @@ export interface DiningOptions extends DiningSettings {
   opened: AsyncDisposableStack;
 }
 
-/** Longest time that any call takes, for the connections; each call has its own limit. */
 const longestCallMs = 8000;
 
 /**

@@ -79,10 +79,8 @@ export function availabilityOf(answer: unknown, slot: TableSlot): boolean | unde
   return entries.length === 0 ? undefined : entries.some((entry) => fieldOf(entry, 'available') === true);
 }
 
-/** The answer to CreateBooking and UpdateBooking; where there are a failure and a booking, the failure counts. */
 export type BookingReply = { cause: string; description: string | undefined } | { booking: BookingMessage };
 
-/** A booking with what the partner gives of it; it always has an id. */
 export interface BookingMessage {
   id: string;
   /** The partner's word; undefined where it gives none. */
@@ -146,7 +144,6 @@ export function isLike(booking: BookingMessage, order: TableOrder): boolean {
   );
 }
 
-/** BookingStatus of the protocol, as parts of a reservation have it. A guest who did not come had a table. */
 const statuses: Record<string, PartStatus> = {
   CONFIRMED: 'confirmed',
   NO_SHOW: 'confirmed',
@@ -178,7 +175,6 @@ function isEqualOrAbsent<T>(value: T | undefined, wanted: T): boolean {
   return value === undefined || value === wanted;
 }
 
-/** A field by its name in snake_case or in lowerCamelCase. */
 function fieldOf(value: unknown, name: string): unknown {
   if (!isObject(value)) return undefined;
   return value[name] ?? value[name.replace(/_([a-z])/g, (_match, letter: string) => letter.toUpperCase())];

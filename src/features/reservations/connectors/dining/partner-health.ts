@@ -22,7 +22,6 @@ export interface PartnerHealthOptions {
  * the operator: such credentials live six months, and only a person can renew them.
  */
 export function createPartnerHealth({ log, password, healthCheck }: PartnerHealthOptions): PartnerHealth {
-  /** Generation of the password that was refused. */
   let refused: number | undefined;
   const isRefused = () => refused === password.generation;
   const probe = shareProbe(async () => {
