@@ -12,7 +12,6 @@ export interface ChangeWindow {
   before?: string;
 }
 
-/** A window, and what the CRM answered for it. `isWhole`: nothing is left in it. */
 export interface ReadWindow extends ChangeWindow {
   records: readonly ChangedRecord[];
   isWhole: boolean;

@@ -60,10 +60,8 @@ export interface SignInAddress {
 }
 
 interface Findings {
-  /** A line a fault. */
   faults: string[];
   lacks: string[];
-  /** Columns that lists are filtered by and the CRM does not index. */
   slow: string[];
 }
 

@@ -16,7 +16,6 @@ import type { TokenProvider } from './token/token-provider.ts';
 const connectedForMs = 30_000;
 const disconnectedForMs = 2000;
 const withoutDataForMs = 5000;
-/** The time that a probe has, token included: callers of the health check wait for it. */
 const probeMs = 3000;
 
 export interface CrmUser {
@@ -29,7 +28,6 @@ interface CrmState {
   user: CrmUser | null;
   /** `sign_in` also while an earlier token still works. */
   reason?: DisconnectedBy;
-  /** Repair that an operator has to make before a new access token can be had. */
   advice?: string;
   sign_in?: SignInRefusal;
   lacks?: readonly OrgFault[];
@@ -228,7 +226,6 @@ function get(operation: 'userinfo' | 'identity' | 'query', path: string) {
   return { operation, effect: 'read', method: 'GET', path } as const;
 }
 
-/** That this one resource is refused says nothing about the connection. */
 function unlessRefused(error: unknown): undefined {
   if (error instanceof CrmFailure && isConnected(error)) return undefined;
   throw error;

@@ -38,7 +38,6 @@ export interface CrmOptions extends CrmSettings {
   spareLocks: Locks;
   ownBudgetStore?: BudgetStore;
   crmShareOf?: (consumerId: string) => number | null | undefined;
-  /** Aborted when the service stops: from then on background work waits in the database only. */
   stopping?: AbortSignal;
   log: Log;
   metrics: Metrics;

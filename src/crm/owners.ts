@@ -40,7 +40,6 @@ interface Wanted {
 
 interface OwnersOptions {
   client: Pick<CrmClient, 'send' | 'dataPath'>;
-  /** The actor counts only where the person has signed in. */
   ownerVerifiedOnly: boolean;
   log: Log;
   metrics: Pick<Metrics, 'crmOwnerFallbacks'>;
@@ -228,7 +227,6 @@ function isOfOwner({ code, fields, message }: CrmError): boolean {
   return code === 'INVALID_CROSS_REFERENCE_KEY' && (fields.length === 0 || /\bowner/i.test(message));
 }
 
-/** Kinds of failure by which the org says that the user may not ask. */
 const refusals = ['setup', 'rejected', 'broken'];
 
 type Client = Pick<CrmClient, 'send' | 'probe' | 'usage' | 'dataPath'>;

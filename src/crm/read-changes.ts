@@ -157,7 +157,6 @@ function finish(
   return { ...record, externalId: externalIdOf(record.resource, row), values };
 }
 
-/** The first continuation column of each long text: if it is empty, the text has no further ones. */
 function nextColumns({ fields }: Resource): string[] {
   return Object.values(fields).flatMap(({ crm }) => crm.continuations?.slice(0, 1) ?? []);
 }

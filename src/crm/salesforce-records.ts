@@ -311,7 +311,6 @@ class SalesforceRecords implements Records {
     return problem;
   }
 
-  /** Counts and logs a refusal of the CRM: the org's administrator needs to know what refused the record. */
   #note(problem: unknown, { crmObject: object }: Resource, { requestId: request_id }: Call): void {
     if (!(problem instanceof Problem) || !(problem.cause instanceof CrmFailure)) return;
     const { cause, facts, message } = problem;
@@ -427,7 +426,6 @@ function isDuplicate(error: unknown): boolean {
   return error instanceof CrmFailure && error.kind === 'duplicate';
 }
 
-/** Writes to one record that may wait for the one before them. */
 const mostWaiting = 50;
 
 class RecordOrder {

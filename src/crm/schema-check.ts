@@ -12,7 +12,6 @@ export interface Checked {
   values: Map<string, readonly string[]>;
   /** UTF-16 code units of each column of a long text, by API name. */
   sizes: Map<string, number>;
-  /** Columns that lists are filtered by and the CRM does not index. */
   slow: string[];
 }
 

@@ -259,7 +259,6 @@ export function aboutOf(errors: readonly CrmError[], { fields, constants = {} }:
 
 const longestAbout = 500;
 
-/** The columns in lower case that an error of the CRM names. */
 export function namedBy(error: Pick<CrmError, 'message' | 'fields'>): string[] {
   return namesIn(error).map((name) => name.toLowerCase());
 }

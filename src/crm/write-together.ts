@@ -60,7 +60,6 @@ export interface TogetherOptions {
   owners: Owners;
 }
 
-/** Refusals by the position of the write; the cause is the first, from which it is learned what the org lacks. */
 class ItemsRefused extends Error {
   readonly failures: readonly (CrmFailure | undefined)[];
 

@@ -162,7 +162,6 @@ export function readPage(answer: CrmAnswer, dataPath: string): { rows: CrmRow[];
   return { rows: body.records as CrmRow[], next };
 }
 
-/** Rows by External ID in lower case; where the CRM has a key in both cases, the one in lower case. */
 export function byKey(resource: Resource, rows: readonly CrmRow[]): Map<string, CrmRow> {
   const found = new Map<string, CrmRow>();
   for (const row of rows) {

@@ -30,7 +30,6 @@ export interface Verdict<Result> {
 interface SplitOptions<Item, Result> {
   send(items: readonly Item[]): Promise<Verdict<Result>[]>;
   settle(index: number, outcome: ItemOutcome<Result>): void;
-  /** Waits before records are sent again after a transient failure. */
   pause?: ((failure: CrmFailure) => Promise<unknown>) | undefined;
 }
 

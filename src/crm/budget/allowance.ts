@@ -5,7 +5,6 @@ export class Allowance {
   #available: number;
   #at = monotonicMs();
 
-  /** `most`: the limit. */
   constructor(rate: number, most: number, available = most) {
     this.rate = rate;
     this.#most = most;

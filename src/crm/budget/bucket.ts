@@ -9,7 +9,6 @@ const dayMs = 86_400_000;
 /** Calls are counted by quarters of an hour. */
 const quarterMs = 900_000;
 const quartersOfDay = 96;
-/** Each replica updates its registration at least so often. */
 export const syncEveryMs = 20_000;
 const goneAfterMs = 60_000;
 /** Milliseconds after which a write that a replica has registered as waiting no longer counts. */
@@ -18,7 +17,6 @@ const writeGoneAfterMs = 5000;
 const unclaimedMs = 100;
 /** Times measured by two replicas that differ by less may be of the same write. */
 const clockErrorMs = 50;
-/** Calls that one replica may hold. */
 export const largestLease = 20;
 /** Against rounding: 0.9999999 calls are one call. */
 const tolerance = 1e-6;
@@ -26,7 +24,6 @@ const tolerance = 1e-6;
 export interface BudgetLimits {
   /** Calls a millisecond. */
   rate: number;
-  /** Calls that may be made at once. */
   burst: number;
   /** The longest that a request waits for a call, in milliseconds. */
   maxWaitMs: number;
@@ -104,7 +101,6 @@ export function replicasIn(bucket: Bucket, now: number): number {
   return Object.values(bucket.replicas).filter(({ seenAt }) => now - seenAt < goneAfterMs).length;
 }
 
-/** Takes and returns calls and updates the registration of a replica. `isChanged`: the new bucket has to be stored. */
 export function sync(before: Bucket, request: SyncRequest, now: number, limits: BudgetLimits) {
   const { replica, returned, unleased } = request;
   const available = availableIn(before, now, limits) + returned - unleased;

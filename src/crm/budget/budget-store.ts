@@ -10,7 +10,6 @@ export interface BudgetStore {
   replace(expected: string | undefined, text: string): Promise<boolean>;
 }
 
-/** Longer than anything that counts. */
 const ttlMs = 48 * 3_600_000;
 
 function keyOf(environment: string): string {

@@ -23,13 +23,11 @@ import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
  * counted in the bucket when it can be reached again.
  */
 
-/** A lease that was not used for so long is returned. */
 const idleMs = 1000;
 /** Milliseconds: the age of what health shows is no greater. */
 const freshMs = 1000;
 /** Pause of a replica that got no call, as another one's write comes first, or that has just got the last call. */
 const yieldMs = 50;
-/** Between attempts while the bucket can't be reached. */
 const retryMs = 1000;
 const presumedReplicas = 4;
 
@@ -58,7 +56,6 @@ export class CallBudget {
   #syncedAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #recent = { calls: 0, at: 0 };
-  /** Requests that wait cause no synchronization before this, by `monotonicMs()`. */
   #pauseUntil = 0;
   #registeredWrite: number | undefined;
   #isStarted = false;

@@ -69,7 +69,6 @@ export class CallQueue {
     poll: new FairQueue<Entry>(),
   };
   readonly #polls: Allowance;
-  /** A write that has waited for so long must not wait for another call. */
   readonly #urgentMs: number;
   #wasPoll = false;
   #readsFirst = 0;

@@ -14,10 +14,8 @@ import {
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
 
-/** Other replicas may change the bucket at the same time. */
 const mostTries = 50;
 
-/** Over how long the present rate of calls is measured. */
 const rateMs = 120_000;
 const fewCalls = 2;
 const dayMs = 86_400_000;
@@ -30,7 +28,6 @@ export class SharedBucket {
   #bucket: Bucket | undefined;
   /** Milliseconds that the store's clock is ahead of `monotonicMs()`. */
   #offset = 0;
-  /** By `monotonicMs()`. */
   #seenAt = Number.NEGATIVE_INFINITY;
   #recent = { calls: 0, at: 0 };
 

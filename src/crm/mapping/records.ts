@@ -43,7 +43,6 @@ export function constantsOf({ constants = {}, fit }: Resource): Record<string, u
   return columns;
 }
 
-/** The columns that the text does not need are emptied. */
 function setLongText(fields: Record<string, unknown>, { crm, columns }: Field, value: string | null): void {
   const parts = value === null ? [] : columns && splitText(value, columns);
   if (parts === undefined) throw new RangeError(`a text that ${crm.path} can't hold`);

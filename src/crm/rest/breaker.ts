@@ -57,7 +57,6 @@ export class Breaker {
     this.#close();
   }
 
-  /** Notes a failure; for work that failed before (`alone`), only that the CRM answered. */
   noteFailure(
     error: unknown,
     { isProbe, background }: { isProbe: boolean; background: Call['background'] },

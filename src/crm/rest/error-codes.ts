@@ -12,7 +12,6 @@ interface Met {
 interface ErrorRow {
   /** The last one may end in `*`, for any ending. */
   codes: readonly string[];
-  /** Only where this holds, and the same in words. */
   only?: { where: string; holds: (met: Met) => boolean };
   kind: FailureKind;
   /** In a call with several records, another one may have caused this error. */

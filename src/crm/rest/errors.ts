@@ -18,7 +18,6 @@ const byStatus: Record<number, FailureKind> = {
   504: 'lost',
 };
 
-/** Errors of one record that are kept. */
 const mostErrors = 20;
 
 /** The first error that is the record's own decides the kind. */
@@ -39,7 +38,6 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   });
 }
 
-/** An error with an unknown code may be caused by any record of the call. */
 function mayBeOthers(error: CrmError, status: number, request: CrmRequest): boolean {
   const row = rowOf({ error, status, request });
   return row === undefined || row.mayBeOthers === true;

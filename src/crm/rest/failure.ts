@@ -33,7 +33,6 @@ export type FailureKind =
   | 'ended'
   /** The circuit breaker is open: the CRM failed call after call; nothing was sent. */
   | 'open'
-  /** An answer or an error that is not known. */
   | 'broken';
 
 /** Kinds after which it is unknown whether a write took effect. */
@@ -48,10 +47,8 @@ export interface CrmError {
 }
 
 export interface FailureFacts {
-  /** HTTP status, where there was an answer. */
   status?: number;
   error?: CrmError | undefined;
-  /** All errors of the body, the first 20. */
   errors?: readonly CrmError[];
   ofOrg?: readonly CrmError[];
   mayBeOthers?: boolean;
@@ -105,7 +102,6 @@ export function wasSent(failure: CrmFailure): boolean {
   return !isUnsent(failure) && failure.kind !== 'unreachable' && failure.kind !== 'no_token';
 }
 
-/** The answer could not be read, whatever its status was. */
 export function isTooMuch({ kind, facts }: CrmFailure): boolean {
   return kind === 'broken' && facts.status === undefined;
 }

@@ -41,7 +41,6 @@ export class CallQuota {
     return this.#heldUntil !== undefined;
   }
 
-  /** Reads the header `Sforce-Limit-Info`. */
   note(answer: CrmAnswer): void {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
     if (found === undefined) return;

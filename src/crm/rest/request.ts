@@ -30,7 +30,6 @@ export interface CrmRequest {
   body?: object;
   parts?: readonly Part[];
   query?: RowsQuery;
-  /** Errors name fields as the API of this resource does. */
   resource?: Resource;
   /** Milliseconds since 1970: from then on it is not sent any more. */
   notAfter?: number | undefined;
@@ -48,7 +47,6 @@ export interface CrmRequest {
    * of each. Where the taker refuses a row there is no body, and the rest is not read.
    */
   takeRows?: () => TakeRow;
-  /** Objects and arrays around each of these rows, where that is not a query's own answer. */
   frameDepth?: number;
 }
 

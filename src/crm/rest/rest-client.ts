@@ -176,7 +176,6 @@ export class CrmClient {
     }
   }
 
-  /** One exchange, of which quota and breaker take note; refused where the breaker opened while it waited. */
   async #transfer(request: CrmRequest, call: Call, token: AccessToken): Promise<CrmAnswer> {
     const isProbe = this.#breaker.begin(call.background);
     try {

@@ -4,7 +4,6 @@ import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
-/** The first try included. */
 const tries = 4;
 /** In milliseconds; a pause is up to as long. */
 const pauses = { first: 200, most: 5000 };

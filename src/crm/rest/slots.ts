@@ -7,7 +7,6 @@ export class Slots {
   readonly #waiting = new FairQueue<() => void>();
   #free: number;
 
-  /** `mostOfOne`: slots that one tenant may have at once. */
   constructor(slots: number, mostOfOne = slots) {
     this.#free = slots;
     this.#mostOfOne = mostOfOne;

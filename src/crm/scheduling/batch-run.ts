@@ -9,7 +9,6 @@ import type { CrmClient } from '../rest/rest-client.ts';
 import { isOfRecords, pauseBeforeRepeat, withUnknownOutcome } from '../rest/retry.ts';
 import type { QueuedRequest, RequestKind } from './request-kind.ts';
 
-/** How often a write is sent again after the CRM was seen not to have done it. */
 const mostRepeats = 2;
 
 interface BatchRunOptions {

@@ -36,7 +36,6 @@ export interface ForwardedBatch {
   requests: ForwardedRequest[];
   /** Milliseconds that the other replica has for it. */
   ms: number;
-  /** Settles one request, by its index; true for the last one. */
   settle(index: number, outcome: SentOutcome): boolean;
   /** It is unknown what became of the requests that are not settled. */
   lose(): void;
@@ -54,7 +53,6 @@ interface Invitation {
   id: string;
   from: string;
   batchKey: string;
-  /** Requests that each of the others may send. */
   capacity: number;
 }
 
@@ -72,7 +70,6 @@ interface Batch {
 interface Outcomes {
   type: 'outcomes';
   batch: string;
-  /** By the index of the request; not all are there. */
   outcomes: [number, SentOutcome][];
 }
 
@@ -90,7 +87,6 @@ export class ForwardedBatches {
   readonly #id = randomUUID();
   readonly #cache: Announcements;
   readonly #channel: string;
-  /** By their batch key. */
   readonly #batchers = new Map<string, ForwardingBatcher>();
   readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
   readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();

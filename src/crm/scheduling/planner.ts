@@ -110,7 +110,6 @@ function linesOf<R extends Waiting>(queue: FairQueue<R>, allowed: Allowed): Line
   return lines;
 }
 
-/** A request with little time does not wait for a parent. */
 export function waitsForParent(
   { parent, deadline }: Waiting,
   { busyParents, time, timeoutMs }: Pick<Allowed, 'busyParents' | 'time' | 'timeoutMs'>,
@@ -118,7 +117,6 @@ export function waitsForParent(
   return parent !== undefined && busyParents.has(parent) && deadline - time >= timeoutMs;
 }
 
-/** Records that each consumer may have of a call that cannot take all, before others have more. */
 function reserved(records: number, parts: Allowed['parts']): Map<string, number> | undefined {
   return parts && new Map(parts.entries().map(([tenant, part]) => [tenant, Math.ceil(part * records)]));
 }

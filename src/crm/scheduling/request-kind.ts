@@ -11,19 +11,16 @@ const batchSize = 50;
 /** The part of a call's time that the first request waits for others: each call counts against a daily quota. */
 const lingerPart = 1 / 8;
 const longestLingerMs = 50;
-/** Until the first answer shows how long a call takes. */
 const presumedLatencyMs = 100;
 const parentWaits = 4;
 const longestParentWaitMs = 1000;
 
-/** Time until twice as many are tried. */
 const growsAfterMs = 10 * 60_000;
 
 export interface QueuedRequest extends Waiting {
   readonly item: unknown;
   readonly call: Call;
   tries: number;
-  /** Since when it waits, on whatever replica, by `monotonicMs()`. */
   since: number;
   /** Rejects it when its time, or its maximum wait, is over while it waits. */
   expiry?: NodeJS.Timeout | undefined;
@@ -33,7 +30,6 @@ export interface QueuedRequest extends Waiting {
   reject: (error: unknown) => void;
 }
 
-/** A request that waits since a time of `monotonicMs()`. */
 export function newRequest<Item>(
   { operation }: RequestKind<Item>,
   item: Item,
@@ -88,7 +84,6 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   isAcquiring = false;
   isGathering = false;
   callWait: CallWait | undefined;
-  /** Calls of the budget were short when the last one came. */
   wasShort = false;
   isHeldUp = false;
   inFlight = 0;

@@ -56,9 +56,7 @@ export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #kinds: RequestKind[] = [];
   readonly #forwarding = new Map<RequestKind, Forwarding>();
-  /** Parents in calls that are in flight: in how many, and until when others wait for that, by `monotonicMs()`. */
   readonly #parents = new Map<string, { calls: number; until: number }>();
-  /** By `monotonicMs()`. */
   #mixingFrom = 0;
 
   constructor(options: SchedulerOptions) {

@@ -15,7 +15,6 @@ interface PageQuery {
   filters: Readonly<Record<string, string | null>>;
   search?: string | undefined;
   visible: Visible;
-  /** Only records changed then or later, in the order of their changes. */
   updatedSince?: string | undefined;
   after?: Position | undefined;
   limit: number;

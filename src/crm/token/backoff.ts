@@ -4,7 +4,6 @@ import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
 import type { SignInRefusal } from './token-failure.ts';
 
-/** After the first failure. */
 const shortestMs = 1000;
 const longestMs = 300_000;
 /** A streak of failures is forgotten when this has passed since its back-off ended. */

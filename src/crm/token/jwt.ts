@@ -14,11 +14,9 @@ const assertionSeconds = 180;
 export interface KeyCertificate {
   /** Milliseconds since 1970. */
   endsAt: number;
-  /** It is the certificate of this key. */
   fits: boolean;
 }
 
-/** Called when another key was read, with its certificate. */
 export type OnKey = (certificate: KeyCertificate | undefined) => void;
 
 interface SignerOptions extends Connection {

@@ -3,7 +3,6 @@ import type { Log } from '../../platform/observability/log.ts';
 import { parseObject, readInstanceUrl } from './access-token.ts';
 import type { IssuedToken } from './token-endpoint.ts';
 
-/** A new org behind the same settings is rare: what is known of the old one is kept for long. */
 const keptMs = 90 * 86_400_000;
 
 interface KnownOrg {

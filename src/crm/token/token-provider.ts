@@ -35,7 +35,6 @@ import { TokenFailure } from './token-failure.ts';
  *   backing off -> acquiring   the time is over, or the private key is another one (settings: see the connection's hash)
  */
 
-/** How long the lock outlives the call to the token endpoint that it protects. */
 const lockReserveMs = 5000;
 /** How often a replica that waits for another's token looks for it. */
 const pollMs = 100;
@@ -107,7 +106,6 @@ export class TokenProvider {
     void this.#options.backoff.end('refused');
   }
 
-  /** The CRM refused the token: it is not used again, and another one is obtained at the next call. */
   async invalidate(token: AccessToken): Promise<void> {
     const { cache, backoff, signer, log } = this.#options;
     const wasHeld = this.#held?.accessToken === token.accessToken;
@@ -166,7 +164,6 @@ export class TokenProvider {
     log.info({}, 'the private key for the CRM has changed; a token is asked for again');
   }
 
-  /** Waits for the acquisition in flight; none starts after it. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#flight?.catch(() => undefined);
