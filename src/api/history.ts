@@ -22,9 +22,7 @@ export interface HistoryReader {
 export interface Doer {
   consumer_id: string;
   consumer_name: string | null;
-  /** The person, as X-Actor named them, or as they have signed in. */
   actor: string | null;
-  /** The person has signed in. */
   verified: boolean;
 }
 
@@ -42,17 +40,14 @@ export interface HistoryEntry {
   /** Null where that is not known, or hidden. */
   by: Doer | null;
   changes: readonly FieldChange[] | null;
-  /** Operation of a request; id of the webhook endpoint of a delivery. */
   endpoint: string | null;
 }
 
 export interface FoundEntry extends Omit<HistoryEntry, 'by'> {
-  /** Where `verified` is left out, it is not known here. */
   by: (Omit<Doer, 'verified'> & { verified?: boolean }) | null;
   once?: string;
   /** The CRM's time, which is a whole second: it happened within that. */
   isWholeSecond?: true;
-  /** Does not prove that a record exists that the reader may see. */
   isUnproven?: true;
 }
 

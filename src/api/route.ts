@@ -47,7 +47,6 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   query: Part<S, 'query'>;
   body: Part<S, 'body'>;
   prepared: P;
-  /** Differences of the body from its schema; empty but for a route that tells them. */
   faults: readonly Fault[];
   headers: IncomingHttpHeaders;
   bodyText: string;
@@ -64,7 +63,6 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   passOn: ((inner: PassedRequest) => Promise<StoredAnswer>) | undefined;
   /** Throws `rate_limited` where the caller is over its limit; for before the route answers itself. */
   requireWithinLimit: (() => void) | undefined;
-  /** There where the request runs under an Idempotency-Key. */
   claim: K extends 'required' ? Claim : Claim | undefined;
 }
 
@@ -73,11 +71,8 @@ export type KeyRule = 'required' | 'optional' | 'ignored';
 export interface RouteAnswer {
   status: number;
   headers?: Record<string, string>;
-  /** Set-Cookie, each a header of its own. */
   cookies?: readonly string[];
-  /** JSON, unless `headers` names another content type. */
   body?: string | Buffer;
-  /** The claim of the key was completed with it already. */
   isStored?: true;
 }
 
@@ -90,13 +85,11 @@ export interface DocumentedAnswer {
   otherMedia?: readonly string[];
 }
 
-/** The announced end of a route; all three are in its answers and in the documentation. */
 export interface Deprecation {
   /** Since when, RFC 3339. */
   since: string;
   /** When it may be removed, RFC 3339; not before `since`. */
   sunset: string;
-  /** Address of a page that says what to do instead. */
   link: string;
 }
 
@@ -108,7 +101,6 @@ export interface SignatureCheck {
   advice: string;
 }
 
-/** Takes a form in place of JSON. The caller's credentials are in the form, or in a header that only this route knows. */
 export interface FormCheck {
   /** Throws `Problem` for what can't be read. */
   authenticate(
@@ -124,7 +116,6 @@ export interface Tool {
   description: string;
   /** It ends or overwrites something; by default what PATCH and DELETE do. */
   isDestructive?: boolean;
-  /** It reaches others than the CRM. */
   isOpenWorld?: true;
   /** It decides on what others have asked for: permissions with `approval` do not suffice. */
   decides?: true;
@@ -135,7 +126,6 @@ export interface Tool {
 export interface DocumentedEvents {
   resource: string;
   data?: TSchema;
-  /** By type of event, what an example says beyond the examples of the fields, so that its parts agree. */
   examples?: Readonly<Record<string, object>>;
 }
 
@@ -148,19 +138,14 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   summary: string;
   description?: string;
   permission: Permission;
-  /** Advice to callers whose writes need approval, where a hand-off is no way out: the end of a sentence. */
   approvalAdvice?: string;
-  /** It is for browsers, or speaks another protocol: the document of the API leaves it out. */
   isUnlisted?: true;
-  /** How programs that act for people call it; without it they cannot. */
   tool?: Tool;
-  /** It passes requests on to other routes, which refuse those that are over the limit. */
   passesOn?: true;
   signature?: SignatureCheck;
   form?: FormCheck;
   /** The answer to a problem where another standard says how; undefined: as everywhere. */
   answerProblem?(problem: Problem, headers: IncomingHttpHeaders): RouteAnswer | undefined;
-  /** Its handler tells what is wrong with a body that is an object, in place of a refusal: `faults`. */
   tellsFaults?: true;
   /** Bytes of the body at most, where it is less than usual. */
   maxBodyBytes?: number;
@@ -168,11 +153,9 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   preferable?: true;
   conditional?: 'If-Match' | 'If-None-Match';
   writesSecrets?: true;
-  /** It takes Cache-Control: its answer may be of some age. For the documentation. */
   takesAge?: true;
   /** Name of the record that it changes, whatever its state where there is no If-Match, for callers that see all. */
   overwrites?(params: Part<S, 'params'>): string;
-  /** Whether an Idempotency-Key is needed, honoured when sent, or ignored. */
   idempotencyKey: K;
   /**
    * Subjects of its requests with a key, for histories: types of records, several where the request says which one it is.
@@ -182,7 +165,6 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   /** Without a key the same body from the same consumer counts as a repeat for so long; 0 or absent: never. */
   repeatWindowSeconds?: number;
   request: S;
-  /** The body may be left out; the handler then gets an empty object. */
   bodyOptional?: true;
   requestExample?: unknown;
   events?: DocumentedEvents;
@@ -204,9 +186,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * for it now.
    */
   checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
-  /** The External ID of what a request makes, where its content says which one it is. */
   externalIdOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>): string | undefined;
-  /** The records, where a request makes several: each its type and its own External ID. */
   recordsOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>, externalId: string): string[];
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
@@ -230,7 +210,6 @@ export function json(status: number, value: unknown, headers: Record<string, str
   return { status, body: JSON.stringify(value), headers };
 }
 
-/** Whether a repeat gets the answer again: under an Idempotency-Key, within a window, or as a call of a tool. */
 export function storesAnswers(route: Route): boolean {
   const { method, idempotencyKey, repeatWindowSeconds = 0, tool, tellsFaults = false } = route;
   return (

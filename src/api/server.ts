@@ -70,13 +70,10 @@ export interface ServerOptions {
 export type Server = FastifyInstance;
 
 export interface ArrivalTimes {
-  /** Request line and headers, from the first byte on. */
   headMs: number;
-  /** The body, from when the service begins to read it. */
   bodyMs: number;
   /** All of it, from the first byte on, also what was answered before it had come whole. */
   requestMs: number;
-  /** How often Node checks for heads and requests that take too long. */
   checkMs: number;
 }
 
@@ -85,7 +82,6 @@ const keepAliveTimeout = 72_000;
 /** Bytes of request line and headers at most; beyond that the answer is 431. */
 const maxHeaderSize = 16_384;
 
-/** The HTTP server: all routes, and the same order of checks before each of them. Opens no port. */
 export function createServer(options: ServerOptions): Server {
   const { routes, log, arrivalTimes = usualArrivalTimes } = options;
   const app = Fastify({
@@ -174,12 +170,10 @@ function openServer(options: ServerOptions, handler: RequestListener): RawServer
   return server;
 }
 
-/** Emitted for a connection on which HTTP is spoken. */
 function connectionEvent({ tls }: ServerOptions): 'connection' | 'secureConnection' {
   return tls ? 'secureConnection' : 'connection';
 }
 
-/** Sets `Connection: close` on the last answer of a connection. */
 function closeConnections(app: FastifyInstance, { isStopping }: ServerOptions): void {
   app.addHook('onSend', (request, reply, payload, done) => {
     // Also for requests from before the stop: a connection left open would outlive the service.
@@ -256,7 +250,6 @@ function announce(headers: Record<string, string>): Step {
   return (_, reply) => void reply.headers(headers);
 }
 
-/** A known path answers OPTIONS with the methods that it allows, and any other method with 405 and the same. */
 function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], options: ServerOptions): void {
   for (const [url, methods] of groupByPath(routes)) {
     const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort();
@@ -303,7 +296,6 @@ function endUnusedConnectionsOnClose(app: FastifyInstance): void {
   });
 }
 
-/** Connections of a trusted proxy are those of many clients. */
 function originsOf(trustProxies: readonly string[]): OriginOf {
   const isProxy = compileNetworks(trustProxies.filter(isAddressOrNetwork));
   return (address) => (isProxy(address) ? undefined : networkOf(address));

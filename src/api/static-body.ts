@@ -16,7 +16,6 @@ export interface StaticBody {
 
 interface Form {
   bytes: Buffer;
-  /** Strong entity tag. */
   etag: string;
 }
 
@@ -25,7 +24,6 @@ export async function createStaticBody(contentType: string, bytes: Buffer): Prom
   return { contentType, plain: formOf(bytes), gzip: formOf(compressed) };
 }
 
-/** A body that compressing makes no smaller, such as an archive. */
 export function createArchiveBody(contentType: string, bytes: Buffer): StaticBody {
   return { contentType, plain: formOf(bytes) };
 }

@@ -29,7 +29,6 @@ export interface Connections {
   stop(): Promise<void>;
 }
 
-/** `event`: the one that brings a connection on which HTTP is spoken. */
 export function followConnections(server: Server, event: 'connection' | 'secureConnection'): Connections {
   const open = new Set<Socket>();
   const exchanges = new Map<Socket, Exchange>();

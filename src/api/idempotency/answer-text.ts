@@ -2,7 +2,6 @@ import { promisify } from 'node:util';
 import { constants, deflate, inflate } from 'node:zlib';
 import type { StoredAnswer } from './keyed-request.ts';
 
-/** An answer as the database has it: its body is text, or compressed where that is shorter. */
 export interface PackedAnswer extends Omit<StoredAnswer, 'body'> {
   text: string | null;
   compressed: Buffer | null;

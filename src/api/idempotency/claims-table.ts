@@ -34,7 +34,6 @@ export interface AbandonedClaim extends KeyColumns, Held {
   fence: string;
   operation: string;
   external_id: string;
-  /** See `KeyedRequest`. */
   records: string[] | null;
 }
 
@@ -55,7 +54,6 @@ const deletedAtOnce = 2000;
 /** No UUID comes before it. */
 const firstKey = '00000000-0000-0000-0000-000000000000';
 
-/** A claim whose stored answer may contain the id of a member. */
 interface SearchedClaim extends KeyColumns {
   fence: string;
   /** Whether its text contains it; null where the answer is compressed, or there is none. */
@@ -187,7 +185,6 @@ export class ClaimsTable {
     return rows;
   }
 
-  /** An answer that was stored under another fence since is left as it is. */
   async #eraseAnswers(claims: readonly SearchedClaim[]): Promise<number> {
     const column = (value: (claim: SearchedClaim) => string) => sql`${claims.map(value)}`;
     const { numAffectedRows = 0n } = await sql`
@@ -222,7 +219,6 @@ export class ClaimsTable {
     });
   }
 
-  /** Gives the claim back: a repeat may take it at once. Where nothing was touched, it begins again. */
   release(claim: ClaimKey, fence: string, isUntouched: boolean): Promise<boolean> {
     const tag = isUntouched ? sql`null` : sql`entity_tag_before`;
     return this.#change(claim, fence, sql`${lease.end}, last_attempt_at = now(), entity_tag_before = ${tag}`);
@@ -239,7 +235,6 @@ export class ClaimsTable {
     return this.#change(claim, fence, sql`overwrites = ${record}`);
   }
 
-  /** False, too, while a conditional write has leased the record that this one overwrites. */
   remember(claim: ClaimKey, fence: string, entityTag: string): Promise<boolean> {
     const isFree = sql`not exists (
       select 1 from record_leases l where l.record = c.overwrites and ${isLeased})`;
@@ -254,7 +249,6 @@ export class ClaimsTable {
     return rows[0]?.owned ?? false;
   }
 
-  /** Changes an unfinished claim while its fence is still this one; returns whether it was. */
   async #change(
     { consumerId, key }: ClaimKey,
     fence: string,

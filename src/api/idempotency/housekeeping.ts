@@ -23,7 +23,6 @@ export interface HousekeepingOptions {
   reconcile: Reconcile;
 }
 
-/** Abandoned claims that are reconciled together, within the time of their leases. */
 const reconciledAtOnce = 50;
 
 /**

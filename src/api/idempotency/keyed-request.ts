@@ -18,11 +18,9 @@ export interface KeyedRequest {
   key: string;
   operation: string;
   fingerprint: Buffer;
-  /** External ID to store if the claim is new. */
   externalId: string;
   /** The record that the request is about, where its path names one; else it is the External ID. */
   recordId?: string | undefined;
-  /** Records that it may make, where they are several: each its type and External ID, as in `quote <External ID>`. */
   records?: readonly string[] | undefined;
   actor?: string | undefined;
   isActorProven?: boolean;
@@ -43,7 +41,6 @@ export interface RequestIdentity {
   method: string;
   path: string;
   ifMatch: string | undefined;
-  /** Bounds of the caller to some records, where they can change the answer. */
   scope?: string | undefined;
   body: Uint8Array;
 }

@@ -23,7 +23,6 @@ import type { ClaimKey } from './keyed-request.ts';
  * wakes up after that does not write, since its claim, which is older, has run out too.
  */
 
-/** Leases that one statement deletes. */
 const deletedAtOnce = 5000;
 
 const recordLease = leasesOf({
@@ -54,7 +53,6 @@ export class LeasesTable {
     return numAffectedRows === BigInt(records.length);
   }
 
-  /** Whether an unconditional change of one of the records is under way. To be asked once the leases are there. */
   async areOverwritten(records: readonly string[]): Promise<boolean> {
     const { rows } = await sql`
       select 1 from idempotency_claims

@@ -40,7 +40,6 @@ export interface Claim {
   readonly consumerId: string;
   readonly key: string;
   readonly externalId: string;
-  /** An earlier owner may have got as far as the CRM. */
   readonly continued: boolean;
   /** When the key was claimed first, in milliseconds since 1970 by the clock of the database. */
   readonly since: number;
@@ -51,7 +50,6 @@ export interface Claim {
    * done. Throws `idempotency_in_progress` while another one is under way.
    */
   leaseRecord(record: string): Promise<void>;
-  /** Leases all or none of several records, in one statement. */
   leaseRecords(records: readonly string[]): Promise<void>;
   /**
    * Names the record that this unconditional change writes, for a caller that may see some records only: after the look-up

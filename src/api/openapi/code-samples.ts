@@ -26,7 +26,6 @@ interface Sample {
   source: string;
 }
 
-/** Keys are methods of the client. */
 const clientMethods: Readonly<Record<string, string>> = {
   handOff: 'handOff',
   handOffTrip: 'handOffTrip',
@@ -145,7 +144,6 @@ function command(method: string, path: string, operation: Operation, parameters:
   return lines.join(' \\\n  ');
 }
 
-/** A form holds its caller's credentials, or comes with them. */
 function bodyOptions({ 'application/json': json, [formType]: form }: Content): string[] {
   if (form !== undefined) {
     const fields = Object.entries(form.example as Record<string, string>);
@@ -188,7 +186,6 @@ function target(path: string, parameters: Parameter[]): string {
   return query.length === 0 ? named : `${named}?${text.toString()}`;
 }
 
-/** Inside single quotes of a shell. */
 function bodyText(body: unknown): string {
   return JSON.stringify(body, null, 2).replaceAll("'", "'\\''");
 }

@@ -67,7 +67,6 @@ export function openApiDocument(
   return { ...document, components: withoutUnused(document.components, JSON.stringify(document)) };
 }
 
-/** Leaves out components that nothing refers to, such as headers that no operation of today sends. */
 function withoutUnused(components: Record<string, JsonObject>, text: string): JsonObject {
   const kept: JsonObject = {};
   for (const [section, entries] of Object.entries(components)) {
@@ -98,7 +97,6 @@ const securitySchemes = {
   },
 };
 
-/** Security schemes for tokens. A private key in place of the secret has no kind of its own in OpenAPI. */
 function tokenSchemes(tokenUrl: string): JsonObject {
   const scopes = permissionResources.flatMap((resource) =>
     permissionActions.map((action) => [`${resource}:${action}`, `The permission to ${action} ${resource}.`]),

@@ -2,11 +2,9 @@ import { isPublic, type Route } from '../route.ts';
 import type { JsonObject } from './schemas.ts';
 
 interface Header {
-  /** Where it is another one than its key: one header can mean several things. */
   name?: string;
   description: string;
   schema: JsonObject;
-  /** Sent with every answer that lists it. */
   always: boolean;
   example: string | number;
 }

@@ -43,7 +43,6 @@ function mapValues<T, R>(
   return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]));
 }
 
-/** The name is Scalar's: it sends what has an example, unless that is said to be disabled. */
 function withoutExampleUnlessRequired({ example, ...parameter }: Parameter): object {
   if (example === undefined) return parameter;
   return parameter.required

@@ -111,7 +111,6 @@ function response(codes: ProblemCode[], route: Route): JsonObject {
   };
 }
 
-/** Problems of requests that did not come whole, for which HTTP has statuses of its own; no route has begun. */
 const incomplete = Object.entries({ RequestTimeout: tooSlow(), RequestHeaderFieldsTooLarge: headTooLarge() });
 
 function incompleteResponse(name: string, { message }: Problem): JsonObject {
@@ -122,7 +121,6 @@ function incompleteResponse(name: string, { message }: Problem): JsonObject {
   };
 }
 
-/** `examples`: their names. */
 function contentWith(examples: string[]): JsonObject {
   const refs = examples.map((name) => [name, componentRef('examples', name)] as const);
   return {
@@ -149,7 +147,6 @@ function headersOf(codes: ProblemCode[], route: Route): Set<HeaderName> {
   return names;
 }
 
-/** Whether a repeat under the same key gets this problem again, as a replay. */
 function isKept(code: ProblemCode): boolean {
   return isFinal(exampleProblem(code)) && code !== 'idempotency_key_reused';
 }

@@ -27,7 +27,6 @@ export function createReadablePage(path: string, document: () => string): Readab
   };
 }
 
-/** Remembers the outcome, unless it is a failure, for as long as it is made of the same text. */
 export function remembered<T>(make: () => Promise<T>, source = () => ''): () => Promise<T> {
   let made: Promise<T> | undefined;
   let text = '';

@@ -77,7 +77,6 @@ function writeKeywords(schema: Keywords, side: Side, write: (part: Keywords) => 
   return written;
 }
 
-/** Adds what JSON Schema leaves open: the type of an enum, and the size of an integer. */
 function typed(schema: Keywords): Keywords {
   if (schema.enum) return { ...schema, type: schema.type ?? 'string' };
   return schema.type === 'integer' ? { format: 'int32', ...schema } : schema;

@@ -43,7 +43,6 @@ declare module 'fastify' {
     /** The authenticated caller; undefined on public routes. */
     consumer: Caller | undefined;
     isCounted: boolean;
-    /** It is over that limit; thrown where the order of checks has the limit. */
     limitRefusal: Problem | undefined;
     attempt:
       | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'sum'> & {
@@ -54,7 +53,6 @@ declare module 'fastify' {
       | undefined;
   }
   interface FastifyContextConfig {
-    /** The credentials may be in the body, or in a header that only this route knows. */
     authenticateForm?: FormCheck['authenticate'] | undefined;
   }
 }
@@ -121,7 +119,6 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
   };
 }
 
-/** Records the attempt, and counts it. Returns the caller where nothing refuses it, else throws the refusal. */
 export function admitCaller(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -278,7 +275,6 @@ function sumOf(address: string): AttemptSum {
   return { by: 'network', name: networkOf(address) };
 }
 
-/** `sessions`: where sessions count. */
 export function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): PresentedCredentials {
   const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization, cookie } = headers;
   const token = authorization === undefined ? undefined : bearerTokenIn(authorization);

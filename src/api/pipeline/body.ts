@@ -75,7 +75,6 @@ export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolea
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxBodyBytes;
 }
 
-/** Where no body is needed, an empty one may have any content type. */
 function forgetTypeOfEmptyBody({ headers }: FastifyRequest): void {
   const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
   if (isEmpty) delete headers['content-type'];
@@ -89,7 +88,6 @@ function refuseBody({ body }: FastifyRequest): void {
   });
 }
 
-/** An optional body that was left out becomes an object without fields. */
 function emptyForNone(request: FastifyRequest): void {
   if (request.body === undefined) request.body = {};
 }

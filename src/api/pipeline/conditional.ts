@@ -20,12 +20,10 @@ export function unlessNotModified(header: string | undefined, answer: TaggedAnsw
   return isNotModified(header, answer.headers.etag) ? { status: 304, headers: answer.headers } : answer;
 }
 
-/** Whether If-Match asks for a certain state of the record; `*` takes any. */
 export function isConditional(header: string | undefined): boolean {
   return header !== undefined && header.trim() !== '*';
 }
 
-/** Whether If-Match names the tag, by strong comparison, or nothing certain. */
 export function isMatch(header: string | undefined, entityTag: string): boolean {
   if (header === undefined || !isConditional(header)) return true;
   const candidates: string[] = header.match(tag) ?? [];
@@ -44,5 +42,4 @@ export function requireMatch(header: string | undefined, entityTag: string): voi
   );
 }
 
-/** The header of answers to which preconditions refer, for the documentation. */
 export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };

@@ -8,7 +8,6 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const versionBytes = 4;
 
-/** Longest cursor that is read. */
 export const maxCursorLength = 400;
 
 export interface CursorCodec {

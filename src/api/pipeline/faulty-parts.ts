@@ -12,7 +12,6 @@ interface Schema {
   maxLength?: number;
 }
 
-/** Unknown fields of one object that are kept: one more than the report lists. */
 const mostUnknown = maxFaults + 1;
 /** Characters of a body; the faults of a shorter one cost little to find. */
 const smallBody = 16 * 1024;
@@ -33,7 +32,6 @@ export function cutFaultyParts(schema: TSchema, body: unknown, bodyText: string)
   return cut({ json: bodyText, at: startOfValue(bodyText) }, schema, body);
 }
 
-/** Place of a value in the text. Of several fields with one name the value is that of the last. */
 interface Place {
   json: string;
   at: number;
@@ -68,7 +66,6 @@ function cutFields({ json, at }: Place, schema: Schema, value: Record<string, un
   const isFree = additionalProperties !== false;
   if (properties === undefined || (isFree && Object.keys(properties).length === 0)) return value;
   const unknown = new Set<string>();
-  /** Where the last field of each name is: the others do not count, and are not cut. */
   const known = new Map<string, number>();
   eachField(json, at, (name, field) => {
     if (Object.hasOwn(properties, name)) known.set(name, field);

@@ -9,7 +9,6 @@ function isText(value: string): boolean {
 
 export const patterns = {
   notBlank: { source: '\\S', message: 'must hold more than white space' },
-  /** The white space at its ends does not count. */
   twoOrMore: {
     source: '\\S[\\s\\S]*\\S',
     message: 'must have at least 2 characters beside white space at its ends',

@@ -5,9 +5,7 @@ import type { Fault } from '../../platform/base/problems.ts';
 import { visibleRule } from '../../platform/base/visible-text.ts';
 import { patterns } from './formats.ts';
 
-/** Most faults that one answer lists. */
 export const maxFaults = 20;
-/** Most faults of an answer that tells those of many items. */
 export const mostErrors = 100;
 
 /** Bytes of a request body at most. */

@@ -33,7 +33,6 @@ function shortest(seconds: readonly number[]): number | undefined {
   return seconds.length === 0 ? undefined : Math.min(...seconds);
 }
 
-/** Empty where the answer is the CRM's of now. */
 export function ageHeader({ ageSeconds }: { ageSeconds?: number }): { age?: string } {
   return ageSeconds === undefined ? {} : { age: String(ageSeconds) };
 }

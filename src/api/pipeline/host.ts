@@ -18,7 +18,6 @@ export function requireHost({ raw }: FastifyRequest): void {
   else if (!isHost(host)) refuse('must be a host name or address, with a port where it has one');
 }
 
-/** Node keeps the first one. */
 function isSentTwice({ rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {

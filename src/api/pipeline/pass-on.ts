@@ -7,7 +7,6 @@ import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Another route answers it: that one logs, measures and records it. */
     isPassedOn: boolean;
   }
   interface FastifyContextConfig {
@@ -27,9 +26,7 @@ export interface PassedRequest {
   /** JSON text. */
   body: string | undefined;
   ifMatch?: string | undefined;
-  /** Where the request that came has no X-Actor. */
   actor: string | undefined;
-  /** Refuses it once its caller is admitted: it counts all the same. */
   refusal?: Problem | undefined;
   /** The key under which a write is executed once, in place of an Idempotency-Key. Throws `Problem`. */
   key(): Promise<PassedKey>;

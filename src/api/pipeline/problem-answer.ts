@@ -55,7 +55,6 @@ function outcomeAdvice(keyed: boolean, externalId: string | undefined): string {
   return `Whether the write took effect is not known; look ${what} before sending the request again.`;
 }
 
-/** A thrown error as a problem; one that is no `Problem` becomes `internal_error` with a fixed text. */
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(

@@ -52,7 +52,6 @@ export function countFailure({ failures }: Limits, address: string, reply: Heade
   return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
 }
 
-/** Counts a failed authentication; whether it is within the limit. */
 export function isFailureWithinLimit({ failures }: Limits, address: string): boolean {
   return failures === undefined || failures.take(networkOf(address)).allowed;
 }

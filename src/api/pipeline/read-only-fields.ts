@@ -2,7 +2,6 @@ import type { Route } from '../route.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Fields that the route's answers have and its body must not. */
     readOnlyFields?: readonly string[];
   }
 }

@@ -156,7 +156,6 @@ function asReplay(answer: StoredAnswer): StoredAnswer {
   return { ...answer, headers: { ...answer.headers, 'idempotent-replayed': 'true' } };
 }
 
-/** Fields that the caller sees. Where the body decides over that, the route leaves out what is hidden. */
 function fieldsSeenBy({ permission }: Route, call: Call): VisibleFields {
   return 'resource' in permission ? call.visibleFields?.(permission.resource) : undefined;
 }
@@ -231,7 +230,6 @@ function scopeOf({ method, permission }: Route, consumer: Consumer): string | un
   return visibleRecords(consumer, permission.resource) === 'all' ? undefined : 'own';
 }
 
-/** Runs the handler and gives its outcome as the ledger stores it. Rethrows problems that may pass. */
 async function execute(handle: () => Promise<RouteAnswer>, requestId: string): Promise<ExecutedAnswer> {
   try {
     return storedAnswer(await handle());
@@ -294,7 +292,6 @@ export function send(
   return reply.send(complete['content-type'] === jsonType ? body : Buffer.from(body));
 }
 
-/** The headers, with the content type of JSON where there is a body and none is named. */
 export function withContentType(
   headers: Record<string, string>,
   body: string | Buffer,

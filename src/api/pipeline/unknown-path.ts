@@ -23,13 +23,11 @@ export function refuseUnknownPaths(paths: readonly string[]): Step {
   };
 }
 
-/** For the router a slash at the end is a parameter that is empty. */
 function endsInSlash(request: FastifyRequest): boolean {
   // The pattern comes last: each access makes the framework build new options.
   return /^[^?]*\/(?:\?|$)/.test(request.url) && !/[/*]$/.test(request.routeOptions.url ?? '');
 }
 
-/** Prefixes that are left out most often. */
 const prefixes = ['api', 'v1'];
 
 interface KnownPath {
@@ -63,7 +61,6 @@ function wrongIn(part: string, asked: string): number {
   return wrong > Math.max(part.length, asked.length) / 2 ? Infinity : wrong;
 }
 
-/** Slashes at the end, or twice, make no parts. */
 function partsOf(path: string): string[] {
   return path.split('/').filter((part) => part !== '');
 }

@@ -17,7 +17,6 @@ const user = Type.Object(
   { additionalProperties: false },
 );
 
-/** More than any org's quota. */
 const manyCalls = 2_147_483_647;
 
 const quota = Type.Object(
@@ -128,7 +127,6 @@ export interface HealthOptions {
   entries: Readonly<Record<string, TSchema>>;
 }
 
-/** Live connection state of everything that the service needs; public in part, and cheap to answer. */
 export function healthRoute({ health, entries }: HealthOptions): Route {
   const report = Type.Object(
     { ...platformEntries, ...entries },

@@ -50,7 +50,6 @@ export function pageSchema(item: TSchema, title: string, description: string) {
   );
 }
 
-/** The fields that the schema has, in its order: the database keeps none, and may have further fields. */
 export function shownAs(schema: TSchema): (value: unknown) => unknown {
   const { properties, items } = schema as { properties?: Record<string, TSchema>; items?: TSchema };
   if (items !== undefined) {

@@ -6,7 +6,6 @@ import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { normaliseFingerprint } from '../../identity/consumers/consumer.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 
-/** The authorities whose client certificates are trusted, by fingerprint; another object whenever they change. */
 export type Authorities = ReadonlyMap<string, X509Certificate>;
 
 /** The certificate of a connection cannot change while it is open, but whether it is trusted can. */
@@ -20,7 +19,6 @@ interface Connection {
   verifiedUnder: Authorities;
 }
 
-/** Checks client certificates with every request, so that changes take effect at once. */
 export interface CertificateCheck {
   admits(consumer: Consumer, socket: Socket): boolean;
 }
@@ -48,7 +46,6 @@ export class ClientCertificates implements CertificateCheck {
     return this.#authorities;
   }
 
-  /** From now on these are trusted. Open connections are checked again at their next request. */
   trust(authorities: Authorities): void {
     const isSame = authorities.size === this.#authorities.size && includesAll(authorities, this.#authorities);
     if (!isSame) this.#authorities = authorities;
@@ -80,7 +77,6 @@ export class ClientCertificates implements CertificateCheck {
     return certificateNames.some((name) => valid.names.has(name));
   }
 
-  /** The connection, where it has a certificate that is valid now. */
   #validOf(socket: Socket): Connection | undefined {
     const connection = this.#connections.get(socket);
     if (connection?.certificate === undefined) return undefined;

@@ -15,7 +15,6 @@ export interface TlsMaterial {
 
 export class TlsFilesUnusable extends Error {
   override readonly name = 'TlsFilesUnusable';
-  /** Same digest, same fault. */
   readonly digest: string;
 
   constructor(message: string, digest: string) {

@@ -32,7 +32,6 @@ export class TlsServer {
   readonly #unwatch: () => void;
   #material: TlsMaterial;
   #server: Server | undefined;
-  /** Digest of the files that were read last, good or not. */
   #seen: string;
   /** One after the other: a slow read must not overtake a later one. */
   readonly #reload = coalesce(() => this.#readAgain());
@@ -102,7 +101,6 @@ export class TlsServer {
     log.debug({ code }, 'a TLS handshake failed');
   }
 
-  /** Takes over changed files. Broken ones are logged once, and the old ones stay. */
   async #readAgain(): Promise<void> {
     const { log, settings } = this.#options;
     try {

@@ -64,7 +64,6 @@ export class AttemptArchive implements AttemptRecorder {
     return this.#single.flush();
   }
 
-  /** Writes what is left; the number of attempts that the database does not take now is logged. */
   async stop(): Promise<void> {
     await this.#single.stop().catch((err: unknown) => {
       const attempts = this.#single.size + this.#totals.unstoredAttempts;

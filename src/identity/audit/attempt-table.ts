@@ -12,7 +12,6 @@ export interface ListedAttempt extends StoredAttempt {
   count: number;
 }
 
-/** The attempt is the first of those counted. */
 export interface StoredTotal extends StoredAttempt, Pick<AttemptSum, 'by'> {
   /** The start of the minute, RFC 3339 UTC. */
   minute: string;
@@ -35,13 +34,11 @@ export interface AttemptQuery {
   request_id?: string;
   /** Milliseconds since 1970; earlier attempts are left out. */
   since?: number;
-  /** Id of the last attempt of the page before. */
   after?: string;
   ofConsumers?: readonly string[] | undefined;
   limit: number;
 }
 
-/** Rows that one statement deletes. */
 const deletedAtOnce = 10_000;
 
 interface Row extends Omit<ListedAttempt, 'timestamp' | 'address'> {

@@ -9,14 +9,12 @@ const maxTotals = 11_000;
 
 interface Total extends Pick<StoredTotal, 'minute' | 'by' | 'name' | 'count'> {
   first: StoredAttempt;
-  /** The part of `count` that the database has. */
   stored: number;
 }
 
 export class AttemptTotals {
   readonly #newId: (timestamp: string) => string;
   readonly #dropped: (attempts: number) => void;
-  /** Oldest first. */
   readonly #totals = new Map<string, Total>();
 
   constructor(newId: (timestamp: string) => string, dropped: (attempts: number) => void) {
@@ -93,7 +91,6 @@ function minuteOf(timestamp: string): string {
 
 type Key = Pick<StoredTotal, 'minute' | 'result' | 'by' | 'name'>;
 
-/** No name is empty. */
 function keyOf({ minute, result, by, name }: Key): string {
   return `${minute} ${result} ${by} ${name ?? ''}`;
 }

@@ -35,7 +35,6 @@ export interface Attempt {
   person: string | null;
   /** HTTP status of the answer; null in attempts that earlier versions recorded. */
   status: number | null;
-  /** Set beyond the limit of single entries: the attempt only adds to this sum. */
   sum?: AttemptSum | undefined;
 }
 

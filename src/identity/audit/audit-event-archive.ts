@@ -6,7 +6,6 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { AuditEvent } from './audit-event.ts';
 import type { AuditEventTable } from './audit-event-table.ts';
 
-/** Events in one statement. */
 const batchSize = 200;
 /** Ids of stored events that are remembered, so that they are not sent again with each refresh. */
 const maxStored = 20_000;
@@ -14,7 +13,6 @@ const maxStored = 20_000;
 interface AuditEventArchiveOptions {
   table: Pick<AuditEventTable, 'add'>;
   log: Log;
-  /** Older events are not archived again. */
   retentionDays: number;
 }
 
@@ -29,7 +27,6 @@ interface PendingEvent {
  */
 export class AuditEventArchive {
   readonly #options: AuditEventArchiveOptions;
-  /** Events in the statement under way are there too. */
   readonly #pending = new Map<string, PendingEvent>();
   readonly #unstored: WriteBehind<PendingEvent>;
   readonly #stored = new Set<string>();

@@ -11,13 +11,11 @@ export interface AuditEventQuery {
   target_id?: string;
   /** Milliseconds since 1970; earlier events are left out. */
   since?: number;
-  /** Id of the last event of the page before. */
   after?: string;
   byConsumers?: readonly string[] | undefined;
   limit: number;
 }
 
-/** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
 /**

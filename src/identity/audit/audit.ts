@@ -14,7 +14,6 @@ export interface Audit extends AttemptRecorder {
   recorded: { add(listener: (attempt: Attempt) => void): void };
   /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(query: AttemptQuery): Promise<ListedAttempt[]>;
-  /** When the keys of these consumers were used last; while the database is unavailable, as far as this replica knows. */
   lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;

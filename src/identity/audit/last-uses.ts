@@ -28,7 +28,6 @@ interface Use {
  */
 export class LastUseTable {
   readonly #database: Database;
-  /** Uses in this process, by key; the one used longest ago in a new minute first. */
   readonly #known = new Map<string, Use>();
   readonly #unstored: WriteBehind<Use>;
 
@@ -37,7 +36,6 @@ export class LastUseTable {
     this.#unstored = new WriteBehind({ write: (uses) => this.#store(uses), batchSize, most: maxKeys });
   }
 
-  /** Ignores attempts without valid credentials. */
   note({ result, api_key, consumer_id, timestamp }: Attempt): void {
     if (result !== 'accepted' && result !== 'permission_denied') return;
     if (consumer_id === null) return;
@@ -52,7 +50,6 @@ export class LastUseTable {
     forgetOldest(this.#known, maxKeys);
   }
 
-  /** Latest uses of all keys of these consumers, over all replicas; this one's own while the database is unavailable. */
   async of(consumers: readonly KeyOwner[]): Promise<LastUses> {
     const stored = await readUses(
       this.#database,

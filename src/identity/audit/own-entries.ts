@@ -8,7 +8,6 @@ interface Rate {
 
 const ofOne: Rate = { burst: 5000, perSecond: 1 };
 const ofAll: Rate = { burst: 20_000, perSecond: 2 };
-/** Owners that are known at once; one that is forgotten starts again. */
 const mostOwners = 10_000;
 
 interface Left {

@@ -11,10 +11,8 @@ import type { Attempt } from './attempt.ts';
 /** Consumers whose networks are remembered in memory, and networks of each; some 30 MB. */
 const maxConsumers = 100_000;
 const maxNetworks = 8;
-/** Uses that wait for the database; beyond that a network is noted when it is used again. */
 const maxWaiting = 10_000;
 const batchSize = 1000;
-/** Rows that one statement deletes. */
 const deletedAtOnce = 1000;
 
 interface Seen {
@@ -51,7 +49,6 @@ export class UsedNetworks {
     this.#waiting = new WriteBehind({ write: (uses) => this.#storeAll(uses), batchSize });
   }
 
-  /** Ignores attempts without valid credentials. */
   note({ result, consumer_id, address, timestamp }: Attempt): void {
     if (result !== 'accepted' && result !== 'permission_denied') return;
     if (consumer_id === null || address === null) return;
@@ -80,7 +77,6 @@ export class UsedNetworks {
     for (const found of await this.#store(uses)) this.#report(used.get(keyOf(found)));
   }
 
-  /** Returns those that are new to consumers of which another network was known before. */
   async #store(uses: readonly Use[]): Promise<Pick<Use, 'consumer_id' | 'network'>[]> {
     const { rows } = await sql<Pick<Use, 'consumer_id' | 'network'>>`
       with stored as (

@@ -29,7 +29,6 @@ import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer } from './stored-consumer.ts';
 import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
 
-/** The secret exists here only. */
 export interface Rotation extends CredentialPair {
   id: string;
   rotatedAt: string;
@@ -49,9 +48,7 @@ export interface ConsumerAdministration {
   create(wanted: NewConsumer, authority?: Authority): Promise<CreatedConsumer>;
   /** As the secrets manager has it; as it is loaded while that is unavailable. */
   find(id: string): Promise<Consumer>;
-  /** `change`: also as a function of the consumer as it is. */
   change(id: string, change: Change, authority?: Authority): Promise<Consumer>;
-  /** Gives the consumer a new pair; the old one stays valid for the grace window, by default that of the settings. */
   rotate(id: string, graceWindowHours?: number, authority?: Authority): Promise<Rotation>;
   revoke(id: string, authority?: Authority): Promise<void>;
 }
@@ -73,7 +70,6 @@ interface AdministrationOptions {
 export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
   const { store, keys, fieldNames, clock } = options;
 
-  /** Reads, changes and writes, again where another process wrote in between. */
   async function update(
     id: string,
     change: (consumer: Consumer) => Consumer,
@@ -209,7 +205,6 @@ async function giveShare(
   );
 }
 
-/** Revokes the new consumer where the work fails. */
 async function orRevoked<T>(
   work: () => Promise<T>,
   { consumer }: CreatedConsumer,
@@ -258,7 +253,6 @@ function previousOf({ credentials }: Consumer, apiKey: string | undefined): Rota
   return pair ? { apiKey: pair.apiKey, expiresAt: pair.expiresAt as string } : null;
 }
 
-/** Repeats a change while other processes are faster. */
 function changing<T>(work: () => Promise<T>): Promise<T> {
   return asProblems(() => retryOnConflict(work));
 }

@@ -24,7 +24,6 @@ export type Authentication = Accepted | Refused;
  */
 export type Authenticate = (presented: PresentedCredentials) => Authentication | Promise<Authentication>;
 
-/** Offered by the feature that issues tokens. */
 export interface BearerTokens {
   /** As `Authenticate`. May throw `Problem` secrets_unavailable. */
   authenticate(token: string): Authentication | Promise<Authentication>;
@@ -34,14 +33,11 @@ export interface BearerTokens {
 
 export const bearerTokens = defineOffer<BearerTokens>('bearer tokens');
 
-/** Offered by the feature that signs people in. */
 export interface Sessions {
-  /** The session in a Cookie header, in the form that sessions have. */
   sessionIn(cookies: string | undefined): string | undefined;
   /** Throws `Problem` store_unavailable. */
   authenticate(session: string): Promise<Authentication>;
   label: string;
-  /** Nobody is to sign in to the console with a key. */
   isOnly: boolean;
 }
 
@@ -76,7 +72,6 @@ export function caughtUp<T>(
   return decide;
 }
 
-/** Authenticates live consumers only: nothing is there for test consumers to work on. */
 export function liveOnly<G extends unknown[]>(
   authenticate: (...given: G) => Authentication | Promise<Authentication>,
 ): typeof authenticate {
@@ -112,13 +107,11 @@ export function createAuthentication({ directory, keys, clock }: AuthenticationO
     isSecretRight(undefined, apiSecret, keys);
     return directory.findGone(apiKey) ?? unknownKey;
   };
-  /** Another replica may have made the consumer a moment ago. */
   const lookUp = (apiKey: string, apiSecret: string): Authentication | Promise<Authentication> =>
     directory.lookUp(apiKey)?.then(() => {
       const entry = directory.find(apiKey);
       return entry === undefined ? refuse(apiKey, apiSecret) : check(entry, apiSecret);
     }) ?? refuse(apiKey, apiSecret);
-  /** All cases but a known key with a secret. */
   const authenticateOther = (entry: IndexEntry | undefined, { apiKey, apiSecret }: PresentedCredentials) => {
     if (!apiKey) return missing;
     if (!isPresentable(apiKey)) return unknownKey;

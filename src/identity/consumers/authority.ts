@@ -15,10 +15,8 @@ import { isManagedBy } from './test-families.ts';
 export interface Authority {
   callerId: string;
   author: Author;
-  /** Scopes of the token that the caller uses: it can do no more than these allow. */
   scopes?: ReadonlySet<string> | undefined;
   isPerson?: boolean;
-  /** It rotates its own pair, for which it needs no permission. */
   isOwnRotation?: boolean;
   /** Key of the pair that the caller uses; undefined where it uses a token. */
   apiKey?: string | undefined;

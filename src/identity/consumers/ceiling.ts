@@ -25,7 +25,6 @@ export type Bounds = Pick<Consumer, 'permissions'> &
       | 'allowance'
     >
   > & {
-    /** Mode of a consumer that does not exist yet. */
     mode?: Mode;
   };
 
@@ -91,7 +90,6 @@ function largestShareOf({ id, mode = modeOf(id), permissions, crmShare }: Bounds
   return isAdministrator && mode === 'live' ? 100 : 0;
 }
 
-/** `isWithin` compares if both have the limit; an empty list is no limit. */
 function limitOf<const F extends keyof Bounds>(
   field: F,
   isWithin: (value: NonNullable<Bounds[F]>, bound: NonNullable<Bounds[F]>) => boolean,

@@ -32,7 +32,6 @@ function emailOf(text: string): string {
   return text.slice(0, at) + text.slice(at).toLowerCase();
 }
 
-/** Forms of names that count, as Node.js calls them, and which of what it reads is of that form. */
 const forms: Readonly<Record<string, (name: string) => boolean>> = {
   DNS: isDnsName,
   URI: (name) => uriPattern.test(name),

@@ -20,11 +20,9 @@ import {
 
 export type NewConsumer = ConsumerChange &
   Required<Pick<ConsumerChange, 'name' | 'permissions'>> & {
-    /** `live` if left out. It stays as it is. */
     mode?: Mode;
   };
 
-/** The secret exists here only. */
 export interface CreatedConsumer extends CredentialPair {
   consumer: Consumer;
   version: string;

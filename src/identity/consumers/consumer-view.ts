@@ -4,7 +4,6 @@ import { type Consumer, isExpired, recordsOf, type StoredCredential } from './co
 
 export const credentialStates = ['active', 'rotated', 'expired'] as const;
 
-/** How long an expired pair is listed. */
 export const expiredListedDays = 30;
 
 export type ConsumerView = ReturnType<typeof viewOfConsumer>;
@@ -46,7 +45,6 @@ export function viewOfConsumer(consumer: Consumer, now: number, uses?: ReadonlyM
   };
 }
 
-/** Shows the default where a limit is not set. */
 function limitsOf(consumer: Consumer) {
   const { enabled = true, validUntil = null, rateLimitPerMinute = null } = consumer;
   const { allowedAddresses = [], publicKeys = [], crmShare = null } = consumer;

@@ -6,7 +6,6 @@ export const permissionResources = ['members', 'quotes', 'bookings', 'consumers'
 export const permissionActions = ['read', 'write', 'delete'] as const;
 /** Which records of the resource a permission is for: every one, or those that the consumer itself made. */
 export const recordScopes = ['all', 'own'] as const;
-/** Resources on which a permission may be for `own` records only, or need approval. */
 export const ownableResources: readonly string[] = ['quotes', 'bookings'];
 
 export type PermissionResource = (typeof permissionResources)[number];

@@ -25,12 +25,10 @@ interface ConsumersOptions {
   refreshSeconds: number;
   /** Announces changes to the other replicas; without it they see a change at their next refresh. */
   cache?: SharedCache | undefined;
-  /** Announcements reach replicas of the same environment; `dev` if left out. */
   environment?: string;
   audit?: AttemptRecorder;
   /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
   auditEvents?: { keep(events: readonly AuditEvent[]): Promise<void> };
-  /** The fields that permissions may name; if left out, they name none. */
   fieldNames?: FieldNames;
   /** How long a rotated pair stays valid unless a rotation sets another time; a day if left out. */
   graceWindowHours?: number;
@@ -38,7 +36,6 @@ interface ConsumersOptions {
   clock?: () => number;
 }
 
-/** Everything about consumers, wired up. The caller owns and closes the secrets manager, the cache and the audit. */
 export interface Consumers {
   directory: ConsumerDirectory;
   authenticate: Authenticate;
@@ -94,7 +91,6 @@ export function createConsumers(options: ConsumersOptions): Consumers {
   };
 }
 
-/** Records that hold so many recorded changes are worth a write that takes them out. */
 const forgottenAtOnce = 10;
 
 /**

@@ -5,7 +5,6 @@ import type { Consumer } from './consumer.ts';
 import type { ConsumerStore } from './consumer-store.ts';
 import { undefinedIfBroken } from './stored-consumer.ts';
 
-/** Name of the secret with the id of the consumer whose share was raised last. */
 const lastRaisedName = 'crm-shares';
 /** Per cent of the calls. */
 const all = 100;

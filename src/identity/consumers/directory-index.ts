@@ -16,7 +16,6 @@ export interface Accepted {
 export interface Refused {
   readonly result: 'missing' | 'unknown_key' | 'wrong_secret' | 'disabled' | 'expired' | 'revoked';
   readonly consumerId: string | null;
-  /** The API key that was presented, where it stood in no header of its own. */
   readonly credential?: string;
   /** Shown only to a caller that has proved who it is. */
   readonly advice?: string;
@@ -30,7 +29,6 @@ export class IndexEntry implements Accepted {
   readonly consumerId: string;
   readonly credential: string;
   readonly pepperVersion: number;
-  /** Another entry is in its place, or none. */
   isWithdrawn = false;
   /** One character a byte: a text lies beside its entry in memory, bytes would lie elsewhere. */
   readonly #hash: string;
@@ -38,7 +36,6 @@ export class IndexEntry implements Accepted {
   readonly #expiresAt: number | undefined;
   readonly #addresses: Addresses | undefined;
 
-  /** `addresses`: of the consumer, compiled once for all its pairs. */
   constructor(consumer: Consumer, credential: StoredCredential, addresses?: Addresses) {
     this.consumer = consumer;
     this.#addresses = addresses;
@@ -56,7 +53,6 @@ export class IndexEntry implements Accepted {
     this.#expiresAt = isOver ? 0 : expiresAt === Number.POSITIVE_INFINITY ? undefined : expiresAt;
   }
 
-  /** Whether the hash of what was presented, as `hashSecret` makes it, is the stored one. */
   hasHash(hash: Buffer): boolean {
     return isSameHash(hash, Buffer.from(this.#hash, 'latin1'));
   }
@@ -87,14 +83,12 @@ interface Loaded {
   consumer: Consumer | undefined;
 }
 
-/** API keys that are remembered after they were withdrawn; the oldest are forgotten first. */
 const maxGone = 10_000;
 
 export class DirectoryIndex {
   readonly #entries = new Map<string, IndexEntry>();
   readonly #loaded = new Map<string, Loaded>();
   readonly #gone = new Map<string, Refused>();
-  /** Sorted at the first call after a change. */
   #newestFirst: readonly Consumer[] | undefined;
 
   get size(): number {
@@ -119,7 +113,6 @@ export class DirectoryIndex {
     return this.#loaded.get(id)?.consumer;
   }
 
-  /** All consumers whose records can be read, in an order that is total: newest first, then by id. */
   newestFirst(): readonly Consumer[] {
     this.#newestFirst ??= [...this.#loaded.values()]
       .flatMap(({ consumer }) => consumer ?? [])

@@ -31,13 +31,11 @@ interface DirectoryOptions {
 
 interface DirectoryStatus {
   connected: boolean;
-  /** Broken records included. */
   consumers: number;
   /** Seconds since all of it was last read without a failure; null before that. */
   ageSeconds: number | null;
 }
 
-/** Reads of secrets that run at once during a refresh. */
 const parallelReads = 16;
 /** At most one unknown key a second costs a read, over all callers: random keys must not load the secrets manager. */
 const lookUpIntervalMs = 1000;
@@ -151,7 +149,6 @@ export class ConsumerDirectory {
     return this.#index.consumer(id);
   }
 
-  /** All consumers, newest first, ties broken by id. */
   newestFirst(): readonly Consumer[] {
     return this.#index.newestFirst();
   }
@@ -297,7 +294,6 @@ export class ConsumerDirectory {
     }
   }
 
-  /** Applies what a refresh saw, unless something that began later is known. */
   #apply(id: string, secret: Secret | undefined, since: number): void {
     if ((this.#observed.get(id) ?? 0) < since) this.#set(id, secret);
   }

@@ -66,7 +66,6 @@ export async function makeFirstConsumers(options: FirstStartOptions): Promise<st
   }
 }
 
-/** Whether the file has consumers that were made before and not revoked since. */
 async function namesOthers(path: string, revoked: readonly string[]): Promise<boolean> {
   const made = await readCredentials(path);
   return firstConsumers.some((name) => made !== undefined && !revoked.includes(made[name].id));
@@ -84,7 +83,6 @@ function makeCredentials(): FirstCredentials {
   return { console: one(), admin: one() };
 }
 
-/** The draft of a start that crashed; one that this program did not write is useless and is deleted. */
 async function readDraft(path: string): Promise<FirstCredentials | undefined> {
   const draft = await readCredentials(path);
   if (draft === undefined) await rm(path, { force: true });

@@ -32,7 +32,6 @@ export function guardAgainstLoss(secrets: SecretsManager): SecretsManager {
 
 class LossGuard {
   readonly #secrets: SecretsManager;
-  /** Names of secrets that existed when they were last read or listed. */
   readonly #seen = new Set<string>();
 
   constructor(secrets: SecretsManager) {

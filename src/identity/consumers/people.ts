@@ -7,7 +7,6 @@ export const maxPeople = 20;
 export const maxClaimName = 100;
 export const maxClaimValue = 255;
 
-/** A claim of the ID token, with this value or with it among its values, that people have who may act as a consumer. */
 export interface PersonClaim {
   claim: string;
   value: string;
@@ -15,7 +14,6 @@ export interface PersonClaim {
 
 export type Claims = Readonly<Record<string, string | readonly string[]>>;
 
-/** Claims that every token has, with values that say nothing of the person. */
 const claimsOfTokens = new Set([
   'iss',
   'aud',

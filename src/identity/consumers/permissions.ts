@@ -118,7 +118,6 @@ export function requireFields(
   throw new Problem('permission_denied', detail, { required: { resource, action, field } });
 }
 
-/** The problem for a caller without any of these permissions; `required` names the first. */
 export function permissionDenied(wanted: readonly RequiredPermission[]): Problem {
   const names = wanted.map(({ resource, action }) => `${resource}:${action}`).join(' or ');
   return new Problem('permission_denied', `These credentials lack the permission ${names}.`, {

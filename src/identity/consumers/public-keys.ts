@@ -68,7 +68,6 @@ export function thumbprintOf(key: PublicKey): string {
   return createHash('sha256').update(canonical).digest('base64url');
 }
 
-/** The name under which a public key of a consumer is looked up; no API key looks so. */
 export function publicKeyName(consumerId: string, key: PublicKey): string {
   return `${consumerId}/${thumbprintOf(key)}`;
 }
@@ -97,7 +96,6 @@ export function checkPublicKeys(keys: readonly PublicKey[]): PublicKey[] {
 
 const maxRsaText = `of RSA with ${rsaBits.least} to ${rsaBits.most} bits`;
 
-/** Faults of a key, in words; the first rule that does not hold is reported. */
 const rules: readonly [message: string, isMet: (key: PublicKey) => boolean][] = [
   [
     'must be a public key, and this one is private: make a new one, and keep it',

@@ -1,7 +1,6 @@
 import type { Consumer } from './consumer.ts';
 
 export interface Person {
-  /** The provider's name of the person, which never changes. */
   subject: string;
   actor: string;
 }

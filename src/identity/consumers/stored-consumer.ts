@@ -44,7 +44,6 @@ export class BrokenConsumer extends Error {
   override readonly name = 'BrokenConsumer';
 }
 
-/** For a look-up that takes a broken record for none. */
 export function undefinedIfBroken(error: unknown): undefined {
   if (!(error instanceof BrokenConsumer)) throw error;
 }

@@ -85,7 +85,6 @@ export async function leavePlace(place: FamilyPlace, options: FamilyOptions): Pr
   await changeMembers(place, options, async (members) => members.filter(({ id }) => id !== place.id));
 }
 
-/** The last of a family deletes its secret. */
 async function changeMembers(
   place: FamilyPlace,
   { secrets }: FamilyOptions,
@@ -119,7 +118,6 @@ function isBroken(error: unknown): boolean {
   throw error;
 }
 
-/** By its first consumer, which may be gone. */
 function nameOf({ ancestors }: FamilyPlace): string {
   return `test-families/${ancestors.at(-1)}`;
 }

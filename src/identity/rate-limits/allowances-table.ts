@@ -7,9 +7,7 @@ export interface StoredUse {
   /** Days since 1970. */
   day: number;
   ofDay: number;
-  /** Requests in the month of that day. */
   ofMonth: number;
-  /** Requests of the day that this process counted. */
   own: number;
 }
 
@@ -33,7 +31,6 @@ export class AllowancesTable {
     `.execute(this.#database.sql);
   }
 
-  /** Consumers of which nothing is stored are left out. */
   read(consumerIds: readonly string[], day: number): Promise<StoredUse[]> {
     const ids = sql`select jsonb_array_elements_text(${JSON.stringify(consumerIds)}::jsonb)`;
     return this.#read(day, sql`and consumer_id in (${ids})`);

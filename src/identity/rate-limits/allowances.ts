@@ -8,12 +8,9 @@ import type { Database } from '../../platform/store/database.ts';
 import type { Allowance } from '../consumers/consumer.ts';
 import { AllowancesTable, type StoredUse } from './allowances-table.ts';
 
-/** Consumers that are counted at once; one that is forgotten is read again. */
 const maxConsumers = 100_000;
 const batchSize = 500;
-/** How often a replica reads what the others have counted, also where it counts nothing itself. */
 const refreshMs = 4000;
-/** Part of an allowance of which its consumer is told. */
 const noticedPart = 0.8;
 
 export interface AllowanceOwner {
@@ -39,19 +36,15 @@ type Listener = (notice: AllowanceNotice) => Promise<void>;
 interface AllowancesOptions {
   database: Database;
   log: Log;
-  /** Whether any consumer has an allowance: else nothing is read. */
   isUsed: () => boolean;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
 }
 
-/** Use on the present day, and before it in the month. */
 interface Use {
   /** Days since 1970. */
   day: number;
-  /** Counted by this process on that day. */
   own: number;
-  /** As the database had it when `ownRead` of this process were in it. */
   ofDay: number;
   ofMonth: number;
   ownRead: number;
@@ -128,7 +121,6 @@ export class Allowances {
     return { ...this.#stateOf(use), allowed };
   }
 
-  /** Use on all replicas; as far as this one knows while the database is unavailable. */
   async used({ id, allowance }: AllowanceOwner): Promise<AllowanceState | null> {
     if (!allowance) return null;
     try {
@@ -145,7 +137,6 @@ export class Allowances {
     return Math.max(1, Math.ceil((Date.parse(resets_at) - this.#clock()) / 1000));
   }
 
-  /** Whether this transaction is the first that tells of the period. */
   claimNotice(transaction: Database['sql'], notice: AllowanceNotice): Promise<boolean> {
     return this.#table.claimNotice(transaction, notice);
   }

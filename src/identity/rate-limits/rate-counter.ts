@@ -5,7 +5,6 @@ import { SlidingCount, secondOf, windowSeconds } from './sliding-count.ts';
 
 /** Keys that are counted at once; beyond that the oldest tenth of them is dropped. */
 const maxKeys = 100_000;
-/** Additions to the shared cache that are in flight at once. */
 const parallelAdditions = 100;
 /** Other replicas add their counts this much later at most, and their clocks differ by less. */
 const lateSeconds = 5;
@@ -19,7 +18,6 @@ export interface RateLimitResult {
 }
 
 interface RateCounterOptions {
-  /** Part of the keys in the shared cache. */
   name: string;
   cache: SharedCache;
   /** Milliseconds since 1970. */
@@ -62,7 +60,6 @@ export class RateCounter {
     };
   }
 
-  /** Whether the next one would be refused. Counts nothing. */
   isReached(key: string, limit: number): boolean {
     const now = this.#options.clock();
     return this.#current(key, now).usedOf(limit, now) + 1 > limit;
@@ -86,7 +83,6 @@ export class RateCounter {
     }
   }
 
-  /** Forgets keys of which nothing is left in the window. */
   sweep(): void {
     const now = this.#options.clock();
     for (const [key, count] of this.#counts) {

@@ -24,7 +24,6 @@ interface RateLimitsOptions {
 export interface RateLimit {
   name: string;
   perMinute: number;
-  /** `own`: a limit for this key alone. */
   take(key: string, own?: number | null): RateLimitResult;
   isReached(key: string): boolean;
 }

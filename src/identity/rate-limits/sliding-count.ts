@@ -1,6 +1,5 @@
 export const windowSeconds = 60;
 
-/** Counts of one second, by the clock. */
 interface Slot {
   second: number;
   /** Requests that all replicas counted, as the shared cache last reported. */
@@ -16,9 +15,7 @@ interface Slot {
 export class SlidingCount {
   readonly #slots: Slot[] = [];
   #total = 0;
-  /** Has something that the shared cache does not know, and is in the list of those. */
   isWaiting = false;
-  /** The second up to which the counts of others are known. */
   knownUntil = Number.NEGATIVE_INFINITY;
 
   get isEmpty(): boolean {
@@ -57,7 +54,6 @@ export class SlidingCount {
     this.#total += 1;
   }
 
-  /** By second, what the shared cache does not know yet. */
   ownCounts(): Map<number, number> {
     return new Map(this.#slots.filter(({ own }) => own > 0).map(({ second, own }) => [second, own]));
   }
