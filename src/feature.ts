@@ -26,9 +26,7 @@ export interface Core<S = unknown, M = object> {
   settings: Settings & S;
   log: Log;
   metrics: Metrics & M;
-  /** What is opened here is closed through it, last first. */
   opened: AsyncDisposableStack;
-  /** Aborted when a stop begins. */
   stopping: AbortSignal;
   secrets: SecretsManager;
   cache: SharedCache;
@@ -49,7 +47,6 @@ export interface Core<S = unknown, M = object> {
 export interface Started<R = unknown> {
   /** Null where the settings turn them off: then their paths do not exist. */
   routes?: R | null;
-  /** Takes the place of the records for all features after this one. */
   records?: Records;
   health?: Readonly<Record<string, Probe>>;
   jobs?: readonly Job[];
@@ -57,11 +54,10 @@ export interface Started<R = unknown> {
 }
 
 export interface Erasure {
-  /** What it was, in words: "webhooks". */
+  /** Plural noun for the report: `webhooks`. */
   label: string;
   count: number;
   fields: Readonly<Record<string, unknown>>;
-  /** What is still needed and was not erased, a sentence each. */
   left?: readonly string[];
 }
 
@@ -74,7 +70,6 @@ export interface ErasureStores {
 
 export interface Eraser {
   part: string;
-  /** Its other fields where it fails. */
   otherFields?: Readonly<Record<string, unknown>>;
   /** Throws what the stores do; what is erased stays erased. */
   erase(memberId: string, stores: ErasureStores): Promise<Erasure>;
@@ -89,7 +84,6 @@ export interface Running<S = unknown> {
 type BannerLine = readonly [what: string, address: string, note?: string];
 
 export interface BannerLines {
-  /** Where a person begins; these come first. */
   doors?: readonly BannerLine[];
   systems?: readonly BannerLine[];
 }
@@ -117,7 +111,6 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
     all: () => readonly Route[],
     possible: () => readonly Route[],
   ): Route[];
-  /** What it sends to consumers, by name, for the documentation. `all`: every route of the service. */
   webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
   banner?(running: Running<S>): BannerLines;
   commands?(program: Command, load: LoadSettings): void;
@@ -137,7 +130,6 @@ export interface DoctorCheck {
   run(context: DoctorContext): Promise<string>;
 }
 
-/** The part does not exist yet, or another process uses it. */
 export class NothingToCheck extends Error {}
 
 export type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
@@ -148,9 +140,7 @@ export interface DoctorContext {
   opened: AsyncDisposableStack;
   settings?: Settings;
   secrets?: SecretsManager;
-  /** This process holds the lock of the data folder. */
   isLocked?: boolean;
-  /** Redis, where it is used and answers. */
   cache?: SharedCache;
   crm?: CrmCheck;
   /** Undefined before `crm` is. */

@@ -35,14 +35,12 @@ import { allRoutes } from './routes.ts';
 
 export interface App {
   start(): Promise<Started>;
-  /** Drains, lets the requests in flight finish, and gives everything back. May be called at any time. */
   close(): Promise<void>;
 }
 
 export interface Started {
   url: string;
   operationsUrl: string | undefined;
-  /** The simulated org, where no real one is configured. */
   org: SimulatedOrg | undefined;
   simulated: Readonly<Record<string, Simulated>>;
 }

@@ -3,7 +3,7 @@ import type { Settings } from '../platform/settings/table.ts';
 import type { Resources } from '../records/mapping.ts';
 import { MappingError, readResources } from '../records/read-mapping.ts';
 
-/** What there is in the org, as the mapping file says. Throws `SettingsError` with all that is wrong in the file. */
+/** Throws `SettingsError` with all that is wrong in the mapping file. */
 export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
   try {
     return readResources(crm.mappingFile, crm.ownerMatch);

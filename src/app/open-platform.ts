@@ -35,9 +35,7 @@ export interface Process {
   settings: Settings;
   log: Log;
   metrics: Metrics;
-  /** What was opened, to be closed last first. */
   opened: AsyncDisposableStack;
-  /** Aborted when a stop begins. */
   stopping: AbortSignal;
   fieldNames: FieldNames;
 }
@@ -98,7 +96,7 @@ async function openSecrets({ settings, log, opened, stores }: Process): Promise<
   return secrets;
 }
 
-/** Of the adapters only the chosen one is loaded, here and below: the others would cost memory and time to start. */
+/** Loads only the chosen adapter, here and below: the others would cost memory and time to start. */
 async function openCache(own: Process, secrets: SecretsManager): Promise<SharedCache> {
   const { settings, log, metrics, opened, stopping, stores } = own;
   const { redisUrl, environment } = settings;
@@ -133,7 +131,6 @@ async function openDatabase({ settings, log, opened, stopping, stores }: Process
   return database;
 }
 
-/** Commands list what is in the embedded database while this process has it. */
 async function shareReads(
   database: Database,
   { dataDir }: Settings,

@@ -11,12 +11,11 @@ import { version as programVersion } from '../platform/base/version.ts';
 import type { HealthReport } from '../platform/observability/health.ts';
 
 interface Services {
-  /** What those of a feature work with, by its name; null where the settings turn them off. */
+  /** By the name of the feature; null where the settings turn its routes off. */
   parts: ReadonlyMap<string, unknown>;
   cursors: CursorCodec;
   health: () => Promise<HealthReport>;
   home: string;
-  /** Another number whenever schemas have changed with the org. */
   schemaVersion: () => number;
 }
 
@@ -46,7 +45,6 @@ export function allRoutes({ parts, cursors, health, home, schemaVersion }: Servi
   return routes;
 }
 
-/** Every route that a service may have, to be described and not to be called. `without`: names of features. */
 export function documentedRoutes(...without: string[]): Route[] {
   const names = features.map(({ name }) => name).filter((name) => !without.includes(name));
   return uncalledRoutes(new Map(names.map((name) => [name, {}])));
@@ -62,7 +60,6 @@ export function uncalledRoutes(parts: Services['parts']): Route[] {
   });
 }
 
-/** A route asks its parts for something only when it is called. */
 function notCalled(): never {
   throw new Error('this route is described only');
 }

@@ -16,7 +16,6 @@ interface Running {
   operationsUrl: string | undefined;
   org: SimulatedOrg | undefined;
   simulated: Readonly<Record<string, Simulated>>;
-  /** Where the log is, unless it is on standard output. */
   logFile: string | undefined;
 }
 

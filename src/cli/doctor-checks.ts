@@ -29,7 +29,6 @@ import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
 import { listOf, resourcesOf } from '../records/mapping.ts';
 
-/** Shown by a lock that this process holds. */
 const purpose = 'handoff doctor';
 
 export const checks: readonly DoctorCheck[] = [
@@ -146,7 +145,6 @@ async function checkCertificate(context: DoctorContext): Promise<string> {
   return `until ${end}`;
 }
 
-/** The simulated org runs inside the service. Where no service runs, it is started for the time of the checks. */
 async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefined> {
   const settings = settingsOf(context);
   if (settings.crm.loginUrl) return undefined;
@@ -203,7 +201,6 @@ async function ownAddress(context: DoctorContext): Promise<string | undefined> {
   return (await readKnownOrg(cache, environment)).instanceUrl;
 }
 
-/** After which another host or audience may be taken. */
 const addressFaults = ['app_not_found', 'invalid_grant', 'invalid_client_id', 'invalid_client'];
 
 function signsInWith({ loginUrl, audience }: SignInAddress): string {

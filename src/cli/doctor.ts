@@ -5,7 +5,6 @@ import { checks } from './doctor-checks.ts';
 export interface Finding {
   name: string;
   state: 'ok' | 'failed' | 'skipped';
-  /** What was found, or what to fix; one line a fault. */
   detail: string;
 }
 

@@ -17,7 +17,6 @@ import { connectRedis } from '../platform/command-line/stores.ts';
 interface Erased {
   memberId: string;
   erasures: Erasure[];
-  /** Erasures that failed; some of each may be done. */
   failed: { part: string; message: string }[];
   failedFields: Record<string, unknown>;
 }

@@ -37,7 +37,6 @@ export function onSignals(first: (signal: NodeJS.Signals) => void, atOnce: () =>
   }
 }
 
-/** Ends the process when the time of a stop is over, whatever is still running. */
 export function endAtTheLatest(
   { drainSeconds, shutdownSeconds }: Settings,
   cutOff: () => void = () => {},
@@ -61,7 +60,6 @@ export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: L
   );
 }
 
-/** A port or a data folder that is in use, in terms of the settings; any other error as it is. */
 export function explainTaken(error: unknown): unknown {
   if (error instanceof FileLockHeld) {
     error.message += ': stop that one, or give this one another folder with DATA_DIR.';

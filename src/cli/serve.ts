@@ -11,7 +11,6 @@ import {
   warnOfVariables,
 } from './process.ts';
 
-/** As many as the setting takes. */
 const mostWorkers = 64;
 
 /**

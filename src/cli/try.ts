@@ -45,7 +45,6 @@ interface Tried {
   record_url: string | null;
 }
 
-/** Adds `try`, which hands a sample off to the running service, with the credentials of the data folder. */
 export function registerTryCommand(program: Command, load: LoadSettings): void {
   program
     .command('try')

@@ -28,7 +28,6 @@ export interface IdRange {
 
 export interface ReadIds {
   ids: string[];
-  /** The range has no further ids. */
   isWhole: boolean;
 }
 
@@ -40,9 +39,7 @@ export interface ChangePosition {
 }
 
 export interface ChangedPage {
-  /** Records in the order of their resources, each once. */
   records: ChangedRecord[];
-  /** Resources of which nothing is left behind these records. */
   complete: ReadonlySet<Resource>;
   /** When the call was sent, by the CRM's clock, in milliseconds since 1970: up to a second early, never late. */
   sentAt: number;

@@ -53,7 +53,6 @@ export function creatorValues({ consumerId, consumerName, actor, subject }: Crea
   };
 }
 
-/** Values for a new record of the resource; none where it has no such fields. */
 export function creatorOf({ fields }: Pick<Resource, 'fields'>, creator: Creator): FieldValues {
   return fields[ownerField] === undefined ? {} : creatorValues(creator);
 }

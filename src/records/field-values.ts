@@ -35,7 +35,6 @@ export function readDetails(
   return details.text;
 }
 
-/** The refusal of a text of this length, which no cuts fit into the columns. */
 export function detailsTooLarge(
   pointer: string,
   length: number,

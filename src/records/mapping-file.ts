@@ -252,7 +252,6 @@ interface UsedColumn {
   column: string;
 }
 
-/** Two things in one field of the CRM; names count without their case, as they do there. */
 function sharedColumns(path: Path, given: ResourceMapping, resource: Resource): Found[] {
   const { fields, set, add } = parts(given);
   const used: UsedColumn[] = [

@@ -248,7 +248,6 @@ function withAllowedValues(field: Field): Field {
   return field;
 }
 
-/** Added fields before those that say who made the record and when. */
 function inOrder(entries: (readonly [string, Field])[]): (readonly [string, Field])[] {
   const isLast = ([name, field]: readonly [string, Field]) =>
     standard.includes(name) || field.within !== undefined;

@@ -63,15 +63,14 @@ export const memberBeside = (
 ).properties.member;
 
 interface Included {
-  /** Of a caller that may see the members; undefined: nothing is shown. */
+  /** Undefined: nothing is shown, as the caller may not see the members. */
   include: 'member' | undefined;
   source: MemberSource;
   call: Call;
-  /** Whether members that are neither copied nor cached are worth a call. */
   mayCall: boolean;
 }
 
-/** What to show beside each row, by its member. Throws what the call to the CRM does. */
+/** Throws what the call to the CRM does. */
 export async function membersBeside<Row>(
   rows: readonly Row[],
   idOf: (row: Row) => string | undefined,

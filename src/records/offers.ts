@@ -3,7 +3,6 @@ import { defineOffer } from '../platform/base/offers.ts';
 import type { ListQuery, RecordPage, StoredRecord } from './records.ts';
 import type { Resource } from './resource.ts';
 
-/** Spares calls to the CRM. */
 export interface MemberCache {
   /**
    * The member from the cache, with its age, else from `fetch`; what that finds is kept, and nothing where it finds nothing.
@@ -24,7 +23,6 @@ export interface MemberCache {
 
 export const memberCache = defineOffer<MemberCache>('the cache of members');
 
-/** The copy costs no call. */
 export interface RecordCopy {
   find(
     resource: Resource,

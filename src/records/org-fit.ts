@@ -10,7 +10,6 @@ export interface Misfit {
   column: string | null;
   /** The end of a sentence that begins with the column. */
   problem: string;
-  /** What is impossible; nothing: the service works without. */
   needs: readonly Need[];
 }
 
@@ -36,13 +35,10 @@ export type LookAtOrg = (refusal?: OrgRefusal) => Promise<boolean>;
 export class OrgFit {
   readonly #object: string;
   #misfits: readonly Misfit[] = [];
-  /** Fields that can't be read, by API name. */
   hidden: ReadonlySet<string> = new Set();
   /** Ids of the object's record types by developer name in lower case. */
   recordTypeIds: ReadonlyMap<string, string> = new Map();
-  /** Statuses that records get after `created`, where a feature writes them. */
   laterStatuses: readonly string[] = [];
-  /** Set by who watches the org. */
   onRefused: LookAtOrg = async () => false;
 
   constructor(object: string) {
@@ -86,7 +82,6 @@ export class OrgFit {
     );
   }
 
-  /** What is known of one of these columns, or else why this is impossible with the whole object. */
   whyRefused(need: Need, columns: readonly string[]): Misfit | undefined {
     const wanted = columns.map((column) => column.toLowerCase());
     return (
@@ -95,7 +90,6 @@ export class OrgFit {
     );
   }
 
-  /** What is known of one of these fields, by API name. */
   whyUnfit(names: readonly string[]): Misfit | undefined {
     return this.#misfits.find(({ name }) => name !== undefined && names.includes(name));
   }
@@ -115,7 +109,6 @@ export class OrgFit {
     throw this.refusal(this.why('read', name) ?? unseen);
   }
 
-  /** Has the org looked at again. */
   refusal(misfit: Misfit, facts?: ProblemFacts): Problem {
     void this.onRefused();
     return this.problemOf(misfit, facts);

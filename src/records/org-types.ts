@@ -21,18 +21,15 @@ export type OrgType =
 /** A value as it is kept, or what is wrong with it, as the end of a sentence. */
 export type ReadValue = { value: string | null } | { fault: string };
 
-/** A JSON number; groups: whole digits, digits behind the point, exponent. */
 const jsonNumber = /^-?(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d{1,3}))?$/;
 const longestNumber = 40;
 const mostChoices = 500;
 const day = /^(\d{4})-\d{2}-\d{2}$/;
 
-/** Whether a text is a number as JSON writes it. */
 export function isNumber(text: string): boolean {
   return jsonNumber.test(text);
 }
 
-/** Whether a text is a day of the calendar, of the years that the CRM takes. */
 export function isDate(text: string): boolean {
   const year = Number(day.exec(text)?.[1]);
   if (!(year >= 1700 && year <= 4000)) return false;
@@ -217,7 +214,6 @@ export function isSame(kind: string | undefined, a: string | null | undefined, b
   return kind === 'choices' && sortedChoices(a) === sortedChoices(b);
 }
 
-/** What a kept value is compared by where the CRM filters by it; each value of a list is one. */
 export function comparedBy(kind: string, value: string | null): (string | null)[] {
   if (value === null) return [null];
   if (kind === 'number') return [plainNumber(value)];

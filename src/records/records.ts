@@ -40,7 +40,6 @@ export interface Records {
     call: Call,
     options?: ReadBack,
   ): Promise<(RecordRef | StoredRecord)[]>;
-  /** Lists of several resources in one call, each a first page. */
   listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]>;
   /** Records of several resources in one call, those in the recycle bin too, in the order of the keys. */
   findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]>;
@@ -147,7 +146,6 @@ export function isFromBefore({ isDeleted, values }: StoredRecord, madeSince: num
 }
 
 export interface ReadBack {
-  /** The created record is wanted too, if the call that creates it can read it. */
   readBack?: boolean;
 }
 
@@ -171,7 +169,6 @@ export interface StoredRecord extends RecordRef {
 export type Links = Readonly<Record<string, string | null>>;
 
 export interface ListQuery {
-  /** Equality, by API field name. */
   filters: FieldValues;
   /** Only records with this in one of their searched texts, whatever its case; no white space at its ends. */
   search?: string;
@@ -180,9 +177,7 @@ export interface ListQuery {
    * External ID, ascending too.
    */
   updatedSince?: string;
-  /** Position of the last record of the page before: the moment that orders, and its id. */
   after?: { at: string; id: string };
-  /** Most records. */
   limit: number;
   /** Most bytes of all records together, as `represent` writes them in UTF-8; a first record may have more. */
   maxBytes: number;
@@ -192,7 +187,6 @@ export interface ListQuery {
 
 export interface ListedRecord {
   id: string;
-  /** Moment by which the page is ordered. */
   at: string;
   /** The record as `represent` wrote it, in UTF-8. */
   json: Buffer;

@@ -46,7 +46,6 @@ function fieldWriter(name: string, field: Field, fit?: OrgFit): Represent {
   };
 }
 
-/** The kind of a field that a mapping adds is known later, and may change. */
 function plainWriter(name: string, field: Field): Represent {
   if (field.kind === 'json') return (values) => values[name] ?? 'null';
   if (field.added !== undefined || field.kind === 'boolean')
@@ -137,7 +136,6 @@ export function creationSchema(resource: Resource): TSchema {
   return Type.Object(properties, { additionalProperties: false, title: `New${schemaName(resource)}` });
 }
 
-/** Schema of the body that changes a record: any of the writable fields, at least one. */
 export function changeSchema(resource: Resource): TSchema {
   const properties = writableProperties(resource, ({ schema }) => Type.Optional(schema));
   return Type.Object(properties, {

@@ -9,11 +9,9 @@ export interface CrmColumn {
   path: string;
   /** For a lookup: the column that holds the CRM's own id, by which errors may name the field. */
   lookupColumn?: string;
-  /** For long text: the columns that it continues in, one after the other. */
   continuations?: readonly string[];
 }
 
-/** What the content of a field must be, wherever it is read or written. `unknown`: the org did not say yet. */
 export type FieldKind = 'uuid' | 'json' | OrgType['kind'] | 'unknown';
 
 export interface Field<S extends TSchema = TSchema> {
@@ -21,12 +19,10 @@ export interface Field<S extends TSchema = TSchema> {
   crm: CrmColumn;
   schema: S;
   writable: boolean;
-  /** Needed to create a record. */
   required: boolean;
   filter: boolean;
   /** The column is an external ID, so that the CRM indexes it. */
   indexed: boolean;
-  /** For JSON text: the columns that hold it. */
   columns?: TextColumns;
   /**
    * An org may lack the column: then it is left out of what is written and read as null. Columns of the same name here
@@ -39,11 +35,9 @@ export interface Field<S extends TSchema = TSchema> {
   within?: { name: string; description: string };
   /** The org has nothing for it: it is null in answers, and never written. */
   isAbsent?: true;
-  /** The values that a restricted picklist of the org takes, where the field is one. */
   values?: readonly string[] | undefined;
   added?: {
     type: OrgType | undefined;
-    /** The type that it had when the service first knew it. */
     first?: OrgType | undefined;
     /** Where its value is in the body of a hand-off: the parts of a JSON Pointer. */
     from?: readonly string[] | undefined;
@@ -56,7 +50,6 @@ export function allowedValues(one: Field): readonly string[] | undefined {
   return type !== undefined && 'values' in type ? type.values : one.values;
 }
 
-/** A value that is written into each new record: as it is, or the id of a record type. */
 export type Constant = string | number | boolean | { recordType: string };
 
 export const ownerMatches = ['Email', 'Username', 'FederationIdentifier'] as const;
@@ -70,16 +63,13 @@ export interface OwnerRule {
 export interface Resource {
   /** Singular, as in `{type: "quote"}`. */
   name: string;
-  /** Plural, as in the path and in permissions. */
   collection: string;
   crmObject: string;
   fields: Readonly<Record<string, Field>>;
-  /** The texts in which a search (`q`) looks: fields, or several that are one text with a space between. */
   search?: readonly (readonly string[])[];
   constants?: Readonly<Record<string, Constant>>;
   /** Undefined: the integration user owns them. */
   owner?: OwnerRule;
-  /** Where answers show the member beside the record: the resource without, and that of members. */
   included?: { base: Resource; member: Resource };
   /** Misfits with the org; shared by all copies of the declaration. */
   fit: OrgFit;
@@ -157,13 +147,11 @@ interface AddedOptions {
 
 const mostShown = 50;
 
-/** The end of a sentence that begins with a field, whose value is none of these. */
 export function notOneOf(values: readonly string[]): string {
   const list = values.slice(0, mostShown).join(', ');
   return `is not one of the values that the CRM allows${list && `: ${list}`}.`;
 }
 
-/** A field that a mapping adds. Its values are checked by `readJsonValue`, with the type that is known by then. */
 export function added(column: string, { from, description, ...access }: AddedOptions): Field {
   const made: Field & Required<Pick<Field, 'added'>> = {
     kind: 'unknown',

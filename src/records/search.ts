@@ -19,7 +19,6 @@ export function searchedFields(resource: Resource): string[] {
   return searchedTexts(resource).flat();
 }
 
-/** All that a search looks in, of one record. */
 export function searchText(resource: Resource, values: FieldValues): string {
   return searchedTexts(resource)
     .map((names) => names.flatMap((name) => values[name] ?? []).join(' '))

@@ -12,7 +12,6 @@ export function shownNames({ fields }: Pick<Resource, 'fields'>): string[] {
 
 export type RepresentFor = (visible: VisibleFields) => Represent;
 
-/** Compiles one writer for each list of fields, and keeps it as long as the permission that has the list. */
 export function createRepresentations(resource: Parameters<typeof createRepresentation>[0]): RepresentFor {
   const whole = createRepresentation(resource);
   const narrow = new WeakMap<readonly string[], Represent>();

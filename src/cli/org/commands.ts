@@ -43,7 +43,6 @@ interface JsonOption {
   json?: true | undefined;
 }
 
-/** Adds `org inspect|map|check|package`, which ask the CRM of the settings and need no running service. */
 export function registerOrgCommands(program: Command, load: LoadSettings): void {
   const group = addGroup(program, {
     name: 'org',

@@ -19,7 +19,6 @@ export interface OrgConnection {
   apiVersion: string;
   listObjects(): Promise<ListedObject[]>;
   describe(names: readonly string[]): Promise<Described>;
-  /** Why owners of records cannot be looked up, a line each. */
   checkOwners(resources: Resources): Promise<string[]>;
   objectsNotSeen(resources: Resources): Promise<string[]>;
 }

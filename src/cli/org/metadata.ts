@@ -78,7 +78,6 @@ function valueSet(values: readonly string[]): Content {
   ];
 }
 
-/** `name`: what the API calls the resource. */
 export function customObject({
   label,
   name,
@@ -108,7 +107,6 @@ export function customObject({
   ]);
 }
 
-/** `seesUsers`: it looks up who owns records. */
 export function permissionSet(permissions: readonly ObjectPermission[], { seesUsers = false } = {}): string {
   const byObject = permissions.toSorted((a, b) => (a.object < b.object ? -1 : 1));
   const fields = byObject.flatMap(({ object, fields: own }) =>
@@ -168,7 +166,6 @@ function objectPermission({ object, isWritten, seesAll }: ObjectPermission): Con
   ];
 }
 
-/** `members`: full names by type. */
 export function manifest(members: Readonly<Record<string, readonly string[]>>, apiVersion: string): string {
   const types = Object.entries(members)
     .filter(([, names]) => names.length > 0)

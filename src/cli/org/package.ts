@@ -14,12 +14,10 @@ import {
   projectFile,
 } from './metadata.ts';
 
-/** As the app of the package names it, so that its policy finds it. */
 const permissionSetName = 'Handoff_Gateway';
 const source = 'force-app/main/default';
 
 export interface Package {
-  /** Texts by path. */
   files: Map<string, string>;
   left: string[];
 }

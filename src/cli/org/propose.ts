@@ -18,7 +18,6 @@ export interface ProposedResource {
 export interface ProposedField {
   name: string;
   column: string;
-  /** The org takes no record without it. */
   isRequired: boolean;
 }
 
@@ -74,7 +73,6 @@ export function requiredMapping({ name, column }: ProposedField) {
   return { field: column, access: 'write' as const, required: true, from: `/result/details/${name}` };
 }
 
-/** The object that looks most like people; one with a key, if there is any. */
 function bestMember(objects: readonly DescribedObject[]): DescribedObject | undefined {
   const score = (object: DescribedObject) =>
     Number(words.member.test(object.name)) * 2 +
@@ -86,7 +84,7 @@ function bestMember(objects: readonly DescribedObject[]): DescribedObject | unde
   return best;
 }
 
-/** What can be created and leads to members: first what has all that is needed, then what `org package` can complete. */
+/** Objects with all that is needed come first, then those that `org package` can complete. */
 function recordObjects(objects: readonly DescribedObject[], member: DescribedObject): DescribedObject[] {
   const leading = objects.filter(
     (object) =>
@@ -118,7 +116,6 @@ function isLongText({ type, length, createable }: DescribedField): boolean {
   return type === 'textarea' && length >= leastDetails && createable;
 }
 
-/** The field whose name fits the first of the patterns that fits any. */
 function first(fields: readonly DescribedField[], patterns: readonly RegExp[]): DescribedField | undefined {
   for (const pattern of patterns) {
     const found = fields.find(({ name }) => pattern.test(name));

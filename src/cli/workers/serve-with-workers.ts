@@ -94,7 +94,7 @@ async function openOperationsPort(
   return operations.listen(metricsHost, metricsPort);
 }
 
-/** One of each for all workers: each of its own would hold other records. */
+/** All workers share one of each: each of its own would hold other records. */
 async function startSimulators(settings: Settings, log: Log, opened: AsyncDisposableStack) {
   const secrets = await openSecretsManager(settings, log);
   opened.defer(() => secrets.close());

@@ -33,7 +33,6 @@ export interface WorkerGroupOptions {
   count: number;
   log: Log;
   metrics: WorkerMetrics;
-  /** Starts one process. */
   fork: () => Worker;
 }
 
@@ -45,9 +44,7 @@ export class WorkerGroup {
   readonly #complete = Promise.withResolvers<string>();
   readonly #failed = Promise.withResolvers<never>();
   readonly #ended = Promise.withResolvers<void>();
-  /** When workers ended that should not have, within the last minute. */
   #ends: number[] = [];
-  /** Until the first worker is ready, until the others are, until the stop. */
   #state: 'first' | 'others' | 'complete' | 'stopping' = 'first';
   #endedWell = true;
 
@@ -69,7 +66,6 @@ export class WorkerGroup {
     return this.#failed.promise;
   }
 
-  /** All have been ready once, and one at least is now. */
   get isReady(): boolean {
     return this.#state === 'complete' && this.#serving.size > 0;
   }

@@ -1,6 +1,5 @@
 import { setImmediate, setTimeout } from './chance.ts';
 export interface BatcherOptions<Request, Result> {
-  /** Executes a batch; the results are in the order of the requests. */
   execute: (requests: Request[]) => Promise<Result[]>;
   /** Batches in flight at most; requests that arrive meanwhile wait. */
   inFlight: number;
@@ -10,7 +9,6 @@ export interface BatcherOptions<Request, Result> {
   gatherMs?: number;
   /** Two requests with the same identity are never in one batch. */
   identity: (request: Request) => string;
-  /** Whether a failure would meet each request of the batch alone too. */
   isShared: (error: unknown) => boolean;
   /** Whether a failure came so late that the requests that wait must wait no longer. */
   isHung: (error: unknown) => boolean;
@@ -37,7 +35,6 @@ export function createBatcher<Request, Result>(
   let inFlight = 0;
   let isPlanned = false;
 
-  /** At the end of the turn: all requests that have come by then are in the batch. */
   function planNext(): void {
     if (isPlanned || waiting.length === 0) return;
     isPlanned = true;

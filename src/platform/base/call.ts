@@ -1,13 +1,11 @@
 import { now } from './chance.ts';
 import { type Span, startPlainSpan } from './span.ts';
 
-/** Records that one consumer made; others do not exist for it. */
 export type Visible = 'all' | { readonly consumerId: string };
 
 /** Names of fields as answers have them; undefined: all. */
 export type VisibleFields = readonly string[] | undefined;
 
-/** `id` always exists. */
 export function isFieldVisible(visible: VisibleFields, name: string): boolean {
   return visible === undefined || name === 'id' || visible.includes(name);
 }
@@ -37,7 +35,6 @@ export interface Call {
    * route can forget to.
    */
   visible: (resource: string) => Visible;
-  /** Which fields of a resource its answers may show; all where it is left out. */
   visibleFields?: (resource: string) => VisibleFields;
   /** The work only reads, and may take an answer of some age; otherwise the CRM's of now. */
   freshness?: Freshness;

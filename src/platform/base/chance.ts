@@ -7,7 +7,6 @@ export interface Chance {
   wallMs(): number;
   /** Milliseconds since some moment; never goes back, and stands still while the machine is suspended. */
   monotonicMs(): number;
-  /** See `createClock`. */
   now(): number;
   setTimeout(callback: () => void, ms?: number): NodeJS.Timeout;
   clearTimeout(timer: NodeJS.Timeout | undefined): void;

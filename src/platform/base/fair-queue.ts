@@ -1,6 +1,5 @@
 /** Waiting values, first in, first out for each tenant; tenants take turns, so that none can starve another. */
 export class FairQueue<T> {
-  /** By tenant, in the order of their turns. */
   readonly #tenants = new Map<string, Set<T>>();
   #size = 0;
 
@@ -34,7 +33,6 @@ export class FairQueue<T> {
     return undefined;
   }
 
-  /** Removes a value as if it had been the next one: its tenant goes to the end. */
   take(tenant: string, value: T): void {
     const queue = this.#tenants.get(tenant);
     this.delete(tenant, value);
@@ -46,7 +44,6 @@ export class FairQueue<T> {
     yield* this.#tenants;
   }
 
-  /** The first value of each tenant, in the order of their turns. */
   *heads(): Generator<[tenant: string, first: T]> {
     for (const [tenant, queue] of this.#tenants)
       for (const value of queue.values().take(1)) yield [tenant, value];

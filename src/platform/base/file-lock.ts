@@ -29,7 +29,6 @@ interface FileLock {
 /** Another process has the lock; the message says which, as far as that is known. */
 export class FileLockHeld extends Error {
   override readonly name = 'FileLockHeld';
-  /** Without the advice that callers add to the message. */
   readonly fact: string;
 
   constructor(subject: string, holder: LockHolder | undefined) {

@@ -64,7 +64,6 @@ export function eachField(
   }
 }
 
-/** Calls `visit` with the index of each of the first `most` items of the array that starts at `start`. */
 export function eachItem(json: string, start: number, most: number, visit: (item: number) => void): void {
   let at = skipWhiteSpace(json, start + 1);
   for (let left = most; left > 0 && !closes(json.charCodeAt(at)); left--) {
@@ -74,7 +73,6 @@ export function eachItem(json: string, start: number, most: number, visit: (item
   }
 }
 
-/** The object that the text is, with those of its fields whose names pass; their values as they stand. */
 export function pickFields(json: string, isWanted: (name: string) => boolean): string {
   const picked: string[] = [];
   eachField(json, startOfValue(json), (name, value) => {
@@ -124,7 +122,6 @@ export function sortedText(json: string, levels: number): string {
 
 interface Sorted {
   text: string;
-  /** Index behind the value. */
   end: number;
 }
 
@@ -162,7 +159,6 @@ function stringAt(json: string, start: number, end: number): string {
   return text.includes('\\') ? JSON.stringify(JSON.parse(text)) : text;
 }
 
-/** The fields of the object that the text is, with their values as they stand. */
 export function fieldTexts(json: string): Map<string, string> {
   const texts = new Map<string, string>();
   eachField(json, startOfValue(json), (name, value) => {
@@ -172,13 +168,11 @@ export function fieldTexts(json: string): Map<string, string> {
   return texts;
 }
 
-/** Parsed only where it is written with escapes. */
 function nameAt(json: string, start: number, end: number): string {
   const name = json.slice(start + 1, end - 1);
   return name.includes('\\') ? (JSON.parse(json.slice(start, end)) as string) : name;
 }
 
-/** Index of the value of the last field called `name` in the object that starts at `start`. */
 function lastField(json: string, start: number, name: string): number | undefined {
   let found: number | undefined;
   eachField(json, start, (field, value) => {
@@ -228,7 +222,6 @@ function compact(json: string, start: number): CompactJson {
   return { text: textOf(units.subarray(0, length), widest), depth: deepest };
 }
 
-/** As one byte a unit where that holds them all. */
 function textOf(units: Uint16Array, widest: number): string {
   if (widest < 256) return Buffer.from(units).toString('latin1');
   return Buffer.from(units.buffer, units.byteOffset, units.byteLength).toString('utf16le');

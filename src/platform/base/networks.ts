@@ -46,12 +46,10 @@ function firstPartOf(address: string, { bytes, groups }: { bytes: number; groups
   return first.map((part) => part.toString(16)).join(':');
 }
 
-/** Whether the text is a block of addresses as CIDR writes it, such as `10.0.0.0/8` or `fd00::/8`. */
 export function isNetwork(text: string): boolean {
   return text.includes('/') && isAddressOrNetwork(text);
 }
 
-/** Whether the text is an IPv4 or IPv6 address, or a block of them. */
 export function isAddressOrNetwork(text: string): boolean {
   const { address, version, prefix } = parseNetwork(text);
   const bits = version === 4 ? 32 : 128;
@@ -99,7 +97,6 @@ interface AddressRange {
   last: bigint;
 }
 
-/** Expects a valid address or block. */
 function rangeOf(text: string): AddressRange {
   const { address, version, prefix } = parseNetwork(text);
   const ipv6 = version === 4 ? ipaddr.IPv4.parse(address).toIPv4MappedAddress() : ipaddr.IPv6.parse(address);

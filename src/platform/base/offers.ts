@@ -1,6 +1,5 @@
 export interface Offer<T> {
   readonly name: string;
-  /** Only for the compiler: what is offered under it. */
   readonly type?: T;
 }
 
@@ -8,7 +7,6 @@ export function defineOffer<T>(name: string): Offer<T> {
   return { name };
 }
 
-/** A feature that is not there offers nothing, and the others do without. */
 export class Offers {
   readonly #made = new Map<Offer<unknown>, unknown>();
 

@@ -20,7 +20,6 @@ export class Problem extends Error {
   }
 }
 
-/** Does the work, and once more where its refusal rested on what is known otherwise by now. */
 export async function withSecondLook<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work();

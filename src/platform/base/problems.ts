@@ -1,9 +1,7 @@
 interface ProblemKind {
   status: number;
   title: string;
-  /** Says whether anything was done; for the page that `type` leads to. */
   meaning: string;
-  /** Says whether a repeat helps. */
   advice: string;
   /**
    * One occurrence, as an answer shows it. A problem whose example has `retryAfter` is documented with the header
@@ -38,7 +36,6 @@ export interface ProblemFacts {
    * where the request may be tried once more.
    */
   lookAgain?: () => Promise<boolean>;
-  /** The External ID of the record that such a write would have made. */
   externalId?: string;
   /** The partner's own word for its refusal; shown as `cause`. */
   partnerCause?: string;

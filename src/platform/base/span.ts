@@ -4,7 +4,6 @@ import type { TraceContext } from './trace-context.ts';
 /** Facts of a span, by the names of OpenTelemetry's conventions or `handoff.…`. Never a secret, a query or a body. */
 export type SpanAttributes = Record<string, string | number | boolean>;
 
-/** A piece of work with a beginning and an end, as traces show it. Its context goes out with `traceHeaders`. */
 export interface Span extends TraceContext {
   /** Work done for this one: `client` where another system is called, `internal` else. */
   child(kind: 'client' | 'internal', name: string, attributes?: SpanAttributes): Span;
@@ -13,7 +12,6 @@ export interface Span extends TraceContext {
   end(failure?: string): void;
 }
 
-/** A span that is not recorded: it gives the log its ids and passes the trace of a caller on. */
 export function startPlainSpan(parent?: TraceContext): Span {
   return new PlainSpan(parent);
 }

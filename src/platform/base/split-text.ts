@@ -35,7 +35,6 @@ export function joinText(parts: readonly string[]): string | undefined {
   return parts.slice(0, end < 0 ? parts.length : end).join('');
 }
 
-/** Whether the text fits the columns wherever it lies in a longer one, with so many code units around it. */
 export function splitsAnywhere(text: string, around: number, { size, count }: TextColumns): boolean {
   const length = text.length + around;
   if (length <= size) return true;

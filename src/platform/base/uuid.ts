@@ -10,7 +10,6 @@ export function uuidOfHash(hash: Uint8Array): string {
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
 }
 
-/** In upper or lower case. */
 export function isUuid(text: string): boolean {
   return expression.test(text);
 }

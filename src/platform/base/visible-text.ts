@@ -9,7 +9,6 @@ const joiners = /[\u200c\u200d]/g;
 const disturbing = /[\p{C}\p{Zl}\p{Zp}]/u;
 const eachDisturbing = /(?![\u200c\u200d])[\p{C}\p{Zl}\p{Zp}]/gu;
 
-/** The cheaper test, which most texts pass. */
 const ascii = /^[\x20-\x7e]*$/;
 const asciiLines = /^[\n\x20-\x7e]*$/;
 

@@ -6,7 +6,6 @@ const pauses = { first: 250, most: 5000 };
 
 interface WaitOptions {
   what: string;
-  /** Whether an error is a passing one; any other ends the wait. */
   isPassing: (error: unknown) => boolean;
   signal: AbortSignal;
   log: { warn(details: object, message: string): void };

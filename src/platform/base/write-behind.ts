@@ -47,7 +47,6 @@ export class WriteBehind<Item> {
     if (this.#waiting.size % this.#options.batchSize === 0) this.flushSoon();
   }
 
-  /** Writes now, unless the last run failed. */
   flushSoon(): void {
     if (!this.#isFailing) this.#flushQuietly();
   }
@@ -58,7 +57,6 @@ export class WriteBehind<Item> {
     await this.flush();
   }
 
-  /** A run that is under way takes along what comes. */
   #flushQuietly(): void {
     if (!this.#isRunning) this.flush().catch(() => undefined);
   }

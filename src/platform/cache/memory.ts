@@ -5,7 +5,6 @@ import type { SharedCache } from './shared-cache.ts';
 
 /** Values kept at most; beyond that the oldest go first. A cache may forget, a process must not grow for ever. */
 const maxEntries = 20_000;
-/** Counters in a series. */
 const maxSeries = 100;
 
 interface Entry {
@@ -28,7 +27,6 @@ export function createMemoryCache(options: { now?: () => number } = {}): SharedC
 class MemoryCache implements SharedCache {
   readonly kind = 'memory';
   readonly #now: () => number;
-  /** In the order of writing, which is the order of forgetting. */
   readonly #entries = new Map<string, Entry>();
   /** Apart from the values, so that a flood of values never evicts a lock that is held. */
   readonly #locks = new Map<string, Entry>();

@@ -42,7 +42,6 @@ export interface SharedCache extends Locks {
   close(): Promise<void>;
 }
 
-/** The cache can't be reached. */
 export class CacheUnavailable extends Error {
   override readonly name = 'CacheUnavailable';
 }

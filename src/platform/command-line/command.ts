@@ -29,7 +29,6 @@ export async function runCommand(command: Command, work: () => Promise<void>): P
   }
 }
 
-/** Runs the work on the database of the settings, and closes it. `purpose`: as in `openDatabase`. */
 export async function withDatabase<T>(
   load: LoadSettings,
   purpose: string,
@@ -41,7 +40,6 @@ export async function withDatabase<T>(
   return await work(database, settings, opened);
 }
 
-/** Reads the database of the settings, beside a running service too. `purpose`: as in `openDatabase`. */
 export async function readDatabase<T>(
   load: LoadSettings,
   purpose: string,
@@ -100,7 +98,6 @@ export function addGroup(program: Command, { name, alias, heading, description }
 
 export const listedAtOnce = 1000;
 
-/** Adds `list` to a group of commands; the caller adds the options that `find` is given. */
 export function addList<Row>(
   group: Command,
   what: string,

@@ -7,7 +7,6 @@ import type { Settings } from '../settings/table.ts';
 import type { Database } from '../store/database.ts';
 import { compareSchema } from '../store/migrate.ts';
 
-/** A Redis that takes longer is left out. */
 const longestConnectMs = 2000;
 
 /**
@@ -34,7 +33,6 @@ export async function openDatabase(
   return database;
 }
 
-/** The error stays a `FileLockHeld`, with what to do in its message. */
 function explainHeld(error: unknown): never {
   if (error instanceof FileLockHeld) {
     error.message +=
@@ -43,7 +41,6 @@ function explainHeld(error: unknown): never {
   throw error;
 }
 
-/** Opens a database to be read only, from the service that uses the embedded one where such a service runs. */
 export async function openDatabaseToRead(
   settings: Settings,
   opened: AsyncDisposableStack,

@@ -16,9 +16,7 @@ import { compileNetworks, isPublicAddress } from '../base/networks.ts';
  */
 
 export interface AddressRules {
-  /** Blocks that may be reached although they are not of the internet. */
   privateNetworks: readonly string[];
-  /** Whether http may be spoken with this machine. */
   httpToLoopback: boolean;
   /** The addresses of a name, or a failure where it has none; the system's DNS if left out. */
   resolve?: (name: string) => Promise<readonly string[]>;

@@ -59,7 +59,6 @@ export function attributeTo(response: ServerResponse, caller: string): void {
   if (response instanceof TrackedResponse) response.caller = caller;
 }
 
-/** An answer that is sent as the client takes it, and that notifies its connection when it ends. */
 class TrackedResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
   readonly #connection: Connection | undefined;
   caller: string | undefined;
@@ -112,7 +111,6 @@ export function limitConnections(
   onEnd: (why: ConnectionEnd) => void = () => {},
 ): void {
   const openConnections = new OpenConnections(max, originOf);
-  /** Connections whose TLS handshake is not complete, by addresses and ports. */
   const handshakes = new Map<string, OpenConnection>();
   const open = new Set<Connection>();
   const end = (socket: Socket, why: ConnectionEnd) => {
@@ -237,7 +235,6 @@ class Connection {
     if (this.#unanswered === 0) this.#entry.markIdle();
   }
 
-  /** Until an answer is out, unless it is the body of its own request that comes. */
   #mustWait(): boolean {
     if (this.#unanswered === 0 || !this.#socket.writable) return false;
     return this.#unanswered > 1 || this.#request?.complete === true;

@@ -15,7 +15,6 @@ const fewPackedBytes = 2 * 1024;
 /** Unless they become more than this, which would block other requests. */
 const fewPlainBytes = 256 * 1024;
 
-/** Size of the chunks in which a streamed answer is unpacked. */
 const streamedBytes = 64 * 1024;
 
 const unpackInThread = promisify(gunzip);
@@ -68,7 +67,6 @@ export interface Http {
   close(): Promise<void>;
 }
 
-/** HTTP to other systems over kept connections. `timeoutMs` is the longest that any call may take. */
 export function createHttp(timeoutMs: number): Http {
   const agent = new Agent({
     // Shorter than a call, so that a host that does not answer counts as unreachable and not as an unknown outcome.

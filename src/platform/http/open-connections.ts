@@ -6,7 +6,6 @@ export type OriginOf = (address: string) => string | undefined;
 class Origin {
   readonly name: string | undefined;
   open = 0;
-  /** Connections without a request in progress, the one that has been idle longest first. */
   readonly idle = new Set<OpenConnection>();
 
   constructor(name: string | undefined) {
@@ -34,7 +33,6 @@ export class OpenConnection {
     this.#all.noteBusy(this.#origin, this);
   }
 
-  /** No request is in progress. A connection that is idle already keeps its position. */
   markIdle(): void {
     if (!this.#isClosed) this.#all.noteIdle(this.#origin, this);
   }
@@ -56,7 +54,6 @@ export class OpenConnections {
   readonly #max: number;
   readonly #originOf: OriginOf;
   readonly #origins = new Map<string | undefined, Origin>();
-  /** Addresses with idle connections, by how many they hold; those that hold equally many take turns. */
   readonly #byWeight = new Map<number, Set<Origin>>();
   #open = 0;
 
@@ -117,7 +114,6 @@ export class OpenConnections {
     if (isListed) this.#list(origin);
   }
 
-  /** Others that hold equally many come first now. */
   #relist(origin: Origin): void {
     if (origin.idle.size === 0) return;
     this.#unlist(origin);

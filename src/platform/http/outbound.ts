@@ -7,7 +7,6 @@ import { sendInTime } from './http.ts';
 /** Why there was no answer: all that the owner of the URL may learn. */
 type OutboundFailureKind = 'dns' | 'blocked_address' | 'tls' | 'timeout' | 'connection';
 
-/** No answer. The message is the kind alone. */
 export class OutboundFailure extends Error {
   override readonly name = 'OutboundFailure';
   readonly kind: OutboundFailureKind;
@@ -29,7 +28,6 @@ interface OutboundRequest {
 
 interface OutboundAnswer {
   status: number;
-  /** The header Retry-After, where there is one. */
   retryAfter: string | undefined;
 }
 

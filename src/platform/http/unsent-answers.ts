@@ -7,7 +7,6 @@ const usualPauseMs = 1000;
 interface Share {
   caller: string;
   bytes: number;
-  /** The one without progress for longest first. */
   answers: Map<ServerResponse, { bytes: number; at: number }>;
 }
 

@@ -9,7 +9,6 @@ import { isUnavailable } from '../store/failures.ts';
 type JobStep = (signal: AbortSignal) => Promise<unknown>;
 
 export interface Job {
-  /** Letters, digits, `-`; also the name of its queue. */
   name: string;
   /** Cron expression of five fields, UTC. */
   cron: string;
@@ -35,10 +34,8 @@ interface JobQueueOptions {
   jobs: readonly Job[];
 }
 
-/** How often each replica shows how many jobs there are; pg-boss counts them every minute. */
 const depthSeconds = 15;
 
-/** How long a finished job is kept in the database, for operators. */
 const keepSeconds = 24 * 3600;
 
 /** Time limit of a step: together the steps of a job stay below the 15 minutes after which pg-boss considers it dead. */
@@ -115,7 +112,6 @@ const repeatMs = 60_000;
 
 class QueueFailures {
   readonly #log: Log;
-  /** Failure of the last statement, where the database was away. */
   #outage: { error: unknown; isLogged: boolean } | undefined;
   #last = { message: '', at: Number.NEGATIVE_INFINITY };
 
@@ -135,7 +131,6 @@ class QueueFailures {
     }
   }
 
-  /** `failure` has the texts of an error, and may be none. */
   report(failure: Error): void {
     const { message } = failure;
     const isRepeated = message === this.#last.message && monotonicMs() - this.#last.at < repeatMs;
@@ -171,7 +166,6 @@ async function perform(
   log.debug({ job: name }, 'the job is done');
 }
 
-/** Schedules of earlier versions, whose jobs no replica does any more. */
 async function removeOtherSchedules(boss: PgBoss, jobs: readonly Job[]): Promise<void> {
   const names = new Set(jobs.map(({ name }) => name));
   for (const { name } of await boss.getSchedules()) if (!names.has(name)) await boss.unschedule(name);

@@ -34,7 +34,6 @@ export interface OtlpTracingOptions {
   env: NodeJS.ProcessEnv;
   log: Log;
   version: string;
-  /** `dev`, `staging` or `prod`. */
   environment: string;
   protocol: OtlpProtocol;
 }

@@ -7,7 +7,6 @@ const maxPages = 500;
 
 export class AwsRefusal extends Error {
   override readonly name = 'AwsRefusal';
-  /** Such as `ResourceNotFoundException`. */
   readonly code: string;
   /** The secret is in its recovery window, or being removed in the background. */
   readonly isBeingDeleted: boolean;
@@ -87,7 +86,6 @@ export class AwsCalls {
     );
   }
 
-  /** Names of all secrets that begin so, except those that are scheduled for deletion. */
   async listNames(prefix: string): Promise<string[]> {
     const names: string[] = [];
     let token: string | undefined;

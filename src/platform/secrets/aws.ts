@@ -29,7 +29,6 @@ const deletedStage = 'HANDOFF_DELETED';
 /** How long a create waits for a deletion of the same secret, which the service does in the background. */
 const deletionWaitMs = 5000;
 const deletionPollMs = 250;
-/** Reads of what a list lacks that run at once. */
 const parallelReads = 16;
 
 /**

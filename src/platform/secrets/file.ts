@@ -186,7 +186,6 @@ async function listSecrets(path: string, folder: string): Promise<string[]> {
   return names.sort();
 }
 
-/** The folder need not exist yet, but then something above it must be there to make it in. */
 async function checkFolder(dir: string): Promise<void> {
   try {
     await access(dir, constants.R_OK | constants.W_OK | constants.X_OK);

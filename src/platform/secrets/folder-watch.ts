@@ -49,7 +49,6 @@ class FolderWatch {
     for (const path of [...this.#watched.keys()]) this.#unwatch(path);
   }
 
-  /** Watches what is there now; returns whether that is something else than before. */
   #rescan(): boolean {
     const wanted = new Set<string>();
     let different = false;

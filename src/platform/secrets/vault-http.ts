@@ -10,7 +10,6 @@ export interface VaultConnection {
   /** URL of the server, without `/v1`. */
   address: string;
   namespace?: string | undefined;
-  /** Certificate authorities in PEM, in place of the system's. */
   ca?: string | undefined;
   /** For one call: connecting, waiting, reading. 5 s when not given. */
   timeoutMs?: number | undefined;
@@ -34,7 +33,6 @@ export interface VaultAnswer {
 export interface VaultHttp {
   /** Sends a call and reads the answer, whatever its status. Throws `SecretsUnavailable` where there is none. */
   call(call: VaultCall): Promise<VaultAnswer>;
-  /** Calls in flight fail. */
   close(): Promise<void>;
 }
 

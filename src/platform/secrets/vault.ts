@@ -25,7 +25,6 @@ import { VaultSession, type VaultSignIn } from './vault-session.ts';
 
 export interface VaultOptions extends VaultConnection {
   mount: string;
-  /** Folder below the mount that holds all secrets of the gateway. */
   prefix: string;
   signIn: VaultSignIn;
 }
@@ -39,7 +38,6 @@ interface Found {
   secret: Secret | undefined;
   /** Number of the current version, which check-and-set compares; 0 where there is none. */
   number: number;
-  /** A writer is about to remove it. */
   isBeingDeleted: boolean;
 }
 
@@ -147,7 +145,6 @@ class VaultSecretsManager implements SecretsManager {
     }
   }
 
-  /** Writes if the secret's current version still has that number; returns the new version. */
   async #put(name: string, data: object, cas: number): Promise<string> {
     const path = this.#path('data', name);
     const answer = await this.#call({ method: 'POST', path, body: { options: { cas }, data } });
@@ -219,7 +216,6 @@ class VaultSecretsManager implements SecretsManager {
   }
 }
 
-/** The two parts of a secret; empty where there is none. */
 function readParts({ body }: VaultAnswer) {
   const content = asObject(body?.['data']) ?? {};
   return { data: asObject(content['data']) ?? {}, metadata: asObject(content['metadata']) ?? {} };

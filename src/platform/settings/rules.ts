@@ -26,7 +26,6 @@ export const platformPart: SettingsPart = {
   },
 };
 
-/** A connection needs some of its settings as soon as any of them is set. */
 export function checkConnection(
   { set, named }: Read,
   { any, needed }: { any: readonly string[]; needed: readonly string[] },
@@ -67,7 +66,6 @@ function checkTls({ set, named }: Platform): string[] {
     .map(([key, needed]) => `${named(needed)} is missing: ${key} is set, and they belong together`);
 }
 
-/** Embedded parts live in one process. */
 function checkWorkers({ raw: { workers = 1 }, set, named }: Platform): string[] {
   const needed = ['databaseUrl', 'redisUrl'] as const;
   return needed

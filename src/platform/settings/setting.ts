@@ -5,11 +5,9 @@ export interface Setting<
   D = string | number | boolean | readonly string[] | readonly object[] | undefined,
 > {
   env: string;
-  /** Its `description` says what is allowed, where type and bounds do not. */
   schema: S;
   /** Value when nothing is set, or how it follows from settings above it; undefined: there is none. */
   fallback: D | ((earlier: Earlier) => D);
-  /** Text for the reference page; with the default in words where that follows from other settings. */
   doc: string;
   normalize?: (value: Static<S>) => Static<S>;
   /** The value may hold a password: never printed. */

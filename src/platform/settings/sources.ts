@@ -8,7 +8,6 @@ import { isServiceLink } from './variables.ts';
 
 interface Assembled {
   raw: Record<string, unknown>;
-  /** Keys that are set, to a valid value or not. */
   set: Set<string>;
   faults: string[];
 }
@@ -127,7 +126,6 @@ function parseVariable(text: string, schema: TSchema): unknown {
   return text.trim() === '' || Number.isNaN(number) ? text : number;
 }
 
-/** Objects come as JSON; what is none stays text, which the schema refuses. */
 function parseList(text: string, { items }: { items?: TSchema }): unknown {
   if (typeOf(items ?? {}) !== 'object') return text.split(',').map((item) => item.trim());
   try {

@@ -272,13 +272,11 @@ export type SettingsTable = Record<string, Setting>;
 
 export interface SettingsPart {
   table: SettingsTable;
-  /** Faults that only several settings together can have, or that only production has. */
   check?(read: Read): string[];
 }
 
 export interface Read<T extends SettingsTable = SettingsTable> {
   raw: { readonly [K in keyof T]: Static<T[K]['schema']> | undefined };
-  /** Keys that are set, to a valid value or not. */
   set: ReadonlySet<string>;
   env: NodeJS.ProcessEnv;
   production: boolean;

@@ -42,7 +42,6 @@ export function unknownVariables(table: SettingsTable, env: NodeJS.ProcessEnv): 
     });
 }
 
-/** Other variables with names similar to those of settings: misspelt, or of another program. */
 export function similarVariables(
   table: SettingsTable,
   env: NodeJS.ProcessEnv,
@@ -73,7 +72,6 @@ function allowedDistance(name: string): number {
   return name.length < 8 ? 1 : 2;
 }
 
-/** `secretsManager`: variables of other secrets managers are left out. */
 function nearestVariable(
   table: SettingsTable,
   name: string,

@@ -17,7 +17,6 @@ export interface Simulator {
   ): Promise<Simulated | undefined>;
 }
 
-/** The settings with those that lead to the simulated system. */
 export function withSimulated<S extends Settings>(settings: S, simulated: Simulated | undefined): S {
   const changed: Record<string, unknown> = { ...settings };
   for (const [key, value] of Object.entries(simulated?.settings ?? {})) {

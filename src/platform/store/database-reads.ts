@@ -26,7 +26,6 @@ interface Statement {
   values: readonly unknown[];
 }
 
-/** Values keep their types between the two, dates too. */
 type Answer = { rows: unknown[] } | { message: string };
 
 export const readsSocket = 'database.sock';

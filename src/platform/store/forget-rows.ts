@@ -10,7 +10,6 @@ const pauseMs = 25;
 const deletedAtOnce = 500;
 
 interface RowsToForget {
-  /** `table`, as it is named in the condition too: `handoffs h`. */
   from: RawBuilder<unknown>;
   key: string;
   where: RawBuilder<unknown>;

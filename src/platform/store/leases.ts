@@ -52,7 +52,6 @@ interface LeasedTable {
 }
 
 interface DueRows {
-  /** Which rows are wanted, by the names of their columns. Only those without a lease are taken. */
   where: RawBuilder<unknown>;
   orderBy: string;
   limit: number;
@@ -63,11 +62,9 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
   const until = sql.ref(`${row}.${leasedUntil}`);
   const current = sql.ref(`${row}.${fence}`);
   const isOver = sql`${until} <= now()`;
-  /** Assignments: the row has a new owner. */
   const begin = sql`${sql.ref(fence)} = ${current} + 1, ${sql.ref(leasedUntil)} = ${leaseEnd}`;
   return {
     begin,
-    /** Assignment: the row has no owner. */
     end: sql`${sql.ref(leasedUntil)} = now()`,
     isOver,
     isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,

@@ -82,7 +82,6 @@ function refusalOf(
   );
 }
 
-/** Statements that make the table of applied migrations, or bring it up to date; harmless when there is nothing to do. */
 export const createHistory = `
   create table if not exists schema_migrations (
     version integer primary key, name text not null, applied_at timestamptz not null default now(),

@@ -30,7 +30,6 @@ const requestLimits = {
 };
 /** For how long after a statement without an answer no request waits for another one, in milliseconds. */
 const pauseMs = 1000;
-/** Most connections for jobs, beside those for requests. */
 const jobConnections = 4;
 
 /**

@@ -26,7 +26,6 @@ export function containing(text: string): string {
   return `%${text.replace(/[\\%_]/g, '\\$&')}%`;
 }
 
-/** Condition: who sees these records sees one that this consumer made, as `isRecordVisible` decides. */
 export function isRowVisible(visible: Visible, consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
   return visible === 'all' ? sql`not ${isOfTest(consumerId)}` : sql`${consumerId} = ${visible.consumerId}`;
 }
