@@ -1,19 +1,16 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
+import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { fieldOf, partsOf } from '../shared/json-text.ts';
 import { type ReadPage, usePages } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { useMembers } from '../shared/members.ts';
+import { Amount } from '../shared/money.tsx';
 import { Choice, type Column, Field, FoldedJson, Id, List, NoMatch } from '../shared/parts.tsx';
+import { useParameters } from '../shared/router.ts';
 import { withQuery } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
-
-interface FeedEvent {
-  id: string;
-  type: string;
-  occurred_at: string;
-  resource: { type: string; id: string };
-  /** JSON text, digit for digit. */
-  data: string;
-}
+import { type FeedEvent, type Subject, useSubjects } from './subjects.ts';
 
 const kinds = ['quote', 'booking', 'member'].flatMap((what) =>
   ['created', 'updated', 'deleted'].map((change) => `${what}.${change}`),
@@ -31,52 +28,145 @@ const types: [value: string, text: string][] = [
   'reservation.needs_attention',
 ].map((type) => [type, type || 'All']);
 
-const columns: Column<FeedEvent>[] = [
-  { title: 'When', cell: ({ occurred_at }) => <Ago at={occurred_at} /> },
-  { title: 'Event', cell: ({ type }) => <code>{type}</code> },
-  { title: 'Record', cell: (event) => <Subject event={event} /> },
-  {
-    title: 'Data',
-    cell: ({ data }) => <FoldedJson summary="Show" text={data} label="Data" />,
-  },
+const orders: [value: string, text: string][] = [
+  ['', 'Newest first'],
+  ['oldest_first', 'Oldest first'],
 ];
 
+interface RecordProps {
+  event: FeedEvent;
+  /** Undefined where nothing names it. */
+  subject: Subject | undefined;
+}
+
 /** What it happened to, by name where it has one, with a link where there is a page of it. */
-function Subject({ event: { type, resource, data } }: { event: FeedEvent }): VNode {
-  const values = JSON.parse(data) as Record<string, unknown>;
-  const name = nameIn(values) ?? <Id>{resource.id}</Id>;
-  const link = linkTo(type, resource, values['type']);
+function Record({ event: { type, resource, data }, subject }: RecordProps): VNode {
+  const { type: made } = JSON.parse(data) as { type?: string };
+  const name = subject?.name ?? <Id>{resource.id}</Id>;
+  const link = linkTo(type, resource, made);
   return (
     <>
-      {link === undefined ? name : <a href={link}>{name}</a>}{' '}
+      {link === undefined ? (
+        name
+      ) : (
+        <a class="name" href={link}>
+          {name}
+        </a>
+      )}{' '}
       <span class="quiet">{resource.type.replaceAll('_', ' ')}</span>
+      {subject && <GlanceLine facts={{ ...subject.facts, price: undefined }} />}
     </>
   );
 }
 
 /** Where the console shows it now. `made`: what a hand-off becomes. */
-function linkTo(type: string, resource: FeedEvent['resource'], made: unknown): string | undefined {
-  if (type === 'handoff.created') return `#/records/${String(made)}s/${resource.id}`;
-  if (resource.type === 'handoff') return '#/waiting';
-  const isShown = ['quote', 'booking', 'member'].includes(resource.type) && !type.endsWith('.deleted');
-  return isShown ? `#/records/${resource.type}s/${resource.id}` : undefined;
+function linkTo(type: string, { type: kind, id }: FeedEvent['resource'], made: unknown): string | undefined {
+  if (type === 'handoff.created') return `#/records/${String(made)}s/${id}`;
+  if (type.endsWith('.deleted')) return undefined;
+  return addresses[kind]?.(id);
 }
 
-function nameIn({ name, first_name, last_name }: Record<string, unknown>): string | undefined {
-  const parts = [name, first_name, last_name].filter((part) => typeof part === 'string' && part !== '');
-  return parts.length > 0 ? parts.join(' ') : undefined;
+const addresses: { [kind: string]: (id: string) => string } = {
+  quote: (id) => `#/records/quotes/${id}`,
+  booking: (id) => `#/records/bookings/${id}`,
+  member: (id) => `#/records/members/${id}`,
+  handoff: (id) => `#/handoffs/${id}`,
+  reservation: (id) => `#/reservations/${id}`,
+  webhook_endpoint: (id) => `#/events/endpoints/${id}`,
+};
+
+/** The columns, with names for these events. */
+function useColumns(events: readonly FeedEvent[]): Column<FeedEvent>[] {
+  const subjectOf = useSubjects(events);
+  const unnamed = events.map(subjectOf).filter((subject) => subject?.member === undefined);
+  const memberOf = useMembers(unnamed.flatMap((subject) => subject?.memberId ?? []));
+  return [
+    { title: 'When', cell: ({ occurred_at }) => <Ago at={occurred_at} /> },
+    { title: 'Event', cell: ({ type }) => <code>{type}</code> },
+    { title: 'Record', cell: (event) => <Record event={event} subject={subjectOf(event)} /> },
+    {
+      title: 'Member',
+      cell: (event) => {
+        const subject = subjectOf(event);
+        if (!subject?.memberId) return null;
+        return <MemberLink id={subject.memberId} member={subject.member ?? memberOf(subject.memberId)} />;
+      },
+    },
+    {
+      title: 'Amount',
+      isNumber: true,
+      cell: (event) => {
+        const price = subjectOf(event)?.facts.price;
+        return price && <Amount money={price} />;
+      },
+    },
+    {
+      title: 'Data',
+      cell: ({ data }) => <FoldedJson summary="Show" text={data} label="Data" />,
+    },
+  ];
 }
 
-/** What has happened, the newest first. */
+const filters = ['type', 'resource_id', 'order'] as const;
+
+/** What has happened. Filters and order stand in the address. */
 export function Feed(): VNode {
-  const [asked, ask] = useState({ type: '', resource_id: '' });
-  const [id, setId] = useState('');
-  const path = withQuery('/v1/events', { order: 'newest_first', ...asked });
-  const pages = usePages<FeedEvent>(path, readPage(path), 5000);
+  const [asked, ask] = useParameters(filters);
+  const { order, ...filter } = asked;
+  const isFiltered = Object.values(filter).some(Boolean);
+  return (
+    <>
+      <Filters asked={asked} ask={ask} />
+      <Events
+        key={JSON.stringify(asked)}
+        path={withQuery('/v1/events', { order: order || 'newest_first', ...filter })}
+        showAll={isFiltered ? () => ask({ type: '', resource_id: '', order }) : undefined}
+      />
+    </>
+  );
+}
+
+interface FiltersProps {
+  asked: Record<(typeof filters)[number], string>;
+  ask: (wanted: FiltersProps['asked']) => void;
+}
+
+function Filters({ asked, ask }: FiltersProps): VNode {
+  const [id, setId] = useState(asked.resource_id);
+  useLayoutEffect(() => setId(asked.resource_id), [asked]);
   const submit = (event: Event) => {
     event.preventDefault();
     ask({ ...asked, resource_id: id.trim() });
   };
+  return (
+    <form class="filters" onSubmit={submit}>
+      <Choice
+        label="Event"
+        value={asked.type}
+        options={types}
+        onChange={(type: string) => ask({ ...asked, type })}
+      />
+      <Choice
+        label="Order"
+        value={asked.order}
+        options={orders}
+        onChange={(order: string) => ask({ ...asked, order })}
+      />
+      <Field label="Record ID" value={id} onInput={setId} />
+      <button class="plain">Filter</button>
+    </form>
+  );
+}
+
+interface EventsProps {
+  path: string;
+  /** Undefined without a filter. */
+  showAll: (() => void) | undefined;
+}
+
+function Events({ path, showAll }: EventsProps): VNode {
+  const pages = usePages<FeedEvent>(path, readPage(path), 5000);
+  const columns = useColumns(pages.data ?? []);
   if (pages.problem?.status === 404)
     return (
       <div class="empty">
@@ -84,40 +174,23 @@ export function Feed(): VNode {
         <p>An administrator can switch them on with the setting changes.pollSeconds.</p>
       </div>
     );
-  const isFiltered = Object.values(asked).some(Boolean);
-  const showAll = () => {
-    setId('');
-    ask({ type: '', resource_id: '' });
-  };
   return (
-    <>
-      <form class="filters" onSubmit={submit}>
-        <Choice
-          label="Event"
-          value={asked.type}
-          options={types}
-          onChange={(type: string) => ask({ ...asked, type })}
-        />
-        <Field label="Record ID" value={id} onInput={setId} />
-        <button class="plain">Filter</button>
-      </form>
-      <List
-        caption="Events"
-        pages={pages}
-        columns={columns}
-        keyOf={({ id: key }: FeedEvent) => key}
-        empty={
-          isFiltered ? (
-            <NoMatch what="event" showAll={showAll} />
-          ) : (
-            <>
-              <p>No events yet.</p>
-              <p>They appear here as records are created, changed and deleted.</p>
-            </>
-          )
-        }
-      />
-    </>
+    <List
+      caption="Events"
+      pages={pages}
+      columns={columns}
+      keyOf={({ id: key }: FeedEvent) => key}
+      empty={
+        showAll ? (
+          <NoMatch what="event" showAll={showAll} />
+        ) : (
+          <>
+            <p>No events yet.</p>
+            <p>They appear here as records are created, changed and deleted.</p>
+          </>
+        )
+      }
+    />
   );
 }
 

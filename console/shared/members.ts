@@ -35,6 +35,21 @@ export function useMember(id: string | null | undefined): Member | undefined {
   return all.get(id ?? '');
 }
 
+/** The members with these ids, as far as they are known; the others are read. */
+export function useMembers(ids: readonly string[]): (id: string | null | undefined) => Member | undefined {
+  const session = useSession();
+  const all = knownTo(session);
+  const unread = recall(session.memory, 'unread-members', () => new Set<string>());
+  const isMissing = (id: string) => isUuid(id) && !all.has(id) && !unread.has(id);
+  const readOne = async (id: string) => {
+    await readMember(session, id);
+    if (!all.has(id)) unread.add(id);
+  };
+  const missing = session.can('members', 'read') ? ids.filter(isMissing) : [];
+  useReads(new Map(missing.map((id) => [id, () => readOne(id)])));
+  return (id) => all.get(id ?? '');
+}
+
 async function readMember(session: Session, id: string): Promise<void> {
   const member = await read<Member>(session, `/v1/members/${id}`).catch(() => undefined);
   if (member) remember(session, [member]);

@@ -2,7 +2,7 @@ import type { AcceptedHandoff, HistoryEntry, Quote } from '@handoff-gateway/clie
 import { type AtAGlance, glance } from '../shared/guess.ts';
 import { fieldOf, parseDigits } from '../shared/json-text.ts';
 import type { Named } from '../shared/members.ts';
-import { type Session, withQuery } from '../shared/session.ts';
+import { read, type Session, withQuery } from '../shared/session.ts';
 import { detailsIn } from './handoff-parts.tsx';
 
 export interface Subject {
@@ -25,20 +25,29 @@ export interface Life {
   subject: Subject | undefined;
 }
 
-/** A hand-off, what happened to it, and what it is of: `known` while the hand-off keeps that no longer, else its record. */
+/** A hand-off, what happened to it, and what it is of. */
 export async function readLife(session: Session, id: string, known: Subject | undefined): Promise<Life> {
-  const include = session.can('members', 'read') ? 'member' : '';
-  const path = `/v1/handoffs/${id}`;
-  const [{ text }, history] = await Promise.all([
-    session.send(withQuery(path, { include })),
-    session.send(`${path}/history`).then((answer) => JSON.parse(answer.text) as { data: HistoryEntry[] }),
+  const [found, { data: history }] = await Promise.all([
+    readHandoff(session, id, known),
+    read<{ data: HistoryEntry[] }>(session, `/v1/handoffs/${id}/history`),
   ]);
+  return { ...found, history };
+}
+
+/** A hand-off, and what it is of: `known` while the hand-off keeps that no longer, else its record. */
+export async function readHandoff(
+  session: Session,
+  id: string,
+  known: Subject | undefined,
+): Promise<Omit<Life, 'history'>> {
+  const include = session.can('members', 'read') ? 'member' : '';
+  const { text } = await session.send(withQuery(`/v1/handoffs/${id}`, { include }));
   const handoff = JSON.parse(text) as AcceptedHandoff;
   const isOfRecord = handoff.request === null && handoff.status === 'created' && known === undefined;
   const subject = isOfRecord
     ? await readRecord(session, handoff, include)
     : (subjectOf(handoff, text) ?? known);
-  return { handoff, history: history.data, subject };
+  return { handoff, subject };
 }
 
 function subjectOf({ request, member }: AcceptedHandoff, text: string): Subject | undefined {

@@ -1,0 +1,76 @@
+import { type AtAGlance, glance } from '../shared/guess.ts';
+import { parseDigits } from '../shared/json-text.ts';
+import { useReads } from '../shared/load.ts';
+import type { Named } from '../shared/members.ts';
+import { recall } from '../shared/memory.ts';
+import { type Session, useSession } from '../shared/session.ts';
+import { readHandoff } from '../waiting/read-handoff.ts';
+
+export interface FeedEvent {
+  id: string;
+  type: string;
+  occurred_at: string;
+  resource: { type: string; id: string };
+  /** JSON text, digit for digit. */
+  data: string;
+}
+
+/** What an event tells of its record, or another one of the same record does. */
+export interface Subject {
+  name: string;
+  memberId: string | null;
+  /** Undefined where it isn't read. */
+  member: Named | undefined;
+  facts: AtAGlance;
+}
+
+/** A tab that looks at events for a day keeps no more. */
+const mostKept = 500;
+
+/**
+ * What events are about, by name. A hand-off's own events and deletions name nothing, so other events of the same record do, else
+ * the hand-off is read once. Undefined where nothing names it, or not yet.
+ */
+export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) => Subject | undefined {
+  const session = useSession();
+  const known = recall(session.memory, 'event-subjects', () => new Map<string, Subject | undefined>());
+  const told = new Map<string, Subject>();
+  for (const event of events) {
+    const subject = subjectIn(event);
+    if (subject && !told.has(event.resource.id)) told.set(event.resource.id, subject);
+  }
+  const readOne = async (id: string) => {
+    const subject = await readSubject(session, id).catch(() => undefined);
+    const [oldest] = known.keys();
+    if (known.size >= mostKept && oldest !== undefined) known.delete(oldest);
+    known.set(id, subject);
+  };
+  const missing = events
+    .filter(({ type, resource: { id } }) => type.startsWith('handoff.') && !told.has(id) && !known.has(id))
+    .map(({ resource: { id } }): [string, () => Promise<void>] => [id, () => readOne(id)]);
+  useReads(new Map(missing));
+  return ({ resource: { id } }) => told.get(id) ?? known.get(id);
+}
+
+/** Undefined where its data has no name. */
+function subjectIn({ data }: FeedEvent): Subject | undefined {
+  // Text: every digit of an amount counts.
+  const values = parseDigits(data) as Record<string, unknown>;
+  const names = [values['name'], values['first_name'], values['last_name']];
+  const parts = names.filter((part) => typeof part === 'string' && part !== '');
+  if (parts.length === 0) return undefined;
+  const memberId = values['member_id'];
+  return {
+    name: parts.join(' '),
+    memberId: typeof memberId === 'string' ? memberId : null,
+    member: undefined,
+    facts: glance(values),
+  };
+}
+
+async function readSubject(session: Session, id: string): Promise<Subject | undefined> {
+  const { subject } = await readHandoff(session, id, undefined);
+  if (subject === undefined) return undefined;
+  const { name, memberId, member, facts } = subject;
+  return { name, memberId, member: member ?? undefined, facts };
+}
