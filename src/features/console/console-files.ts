@@ -3,7 +3,6 @@ import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { Problem } from '../../platform/base/problem.ts';
 
-/** One file as a browser gets it. */
 export interface ConsoleFile {
   contentType: string;
   text: string;
@@ -15,7 +14,6 @@ export interface ConsoleFiles {
   files: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** What the page knows before it asks for anything; `console/shared/page-facts.ts` reads it. */
 export interface PageFacts {
   environment: string;
   version: string;
@@ -23,9 +21,7 @@ export interface PageFacts {
   crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;
-  /** Origins of the pages that may pass it results. */
   result_origins: readonly string[];
-  /** Whether its page `Break it` has simulated systems to break. */
   can_break: boolean;
 }
 
@@ -75,11 +71,9 @@ async function readBuilt(name: string): Promise<string> {
 }
 
 interface PageParts {
-  /** Names of files. */
   script: string;
   style: string;
   icon: string;
-  /** Results to try the hand-off with. */
   samples: string | null;
   facts: PageFacts;
 }

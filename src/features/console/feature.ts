@@ -16,7 +16,6 @@ interface Parts extends ActivityParts {
   breakIt: BreakIt | null;
 }
 
-/** The page for people in a browser, and the series behind its plots. */
 export const console = defineFeature({
   name: 'console',
   settings: consolePart,
@@ -71,7 +70,6 @@ function openBreakIt(core: Core): BreakIt | null {
   return breakIt;
 }
 
-/** How people sign in; null where they cannot. */
 function peopleOf({ offers }: Core): PageFacts['people'] {
   const found = offers.find(sessions);
   return found ? { label: found.label, only: found.isOnly } : null;

@@ -4,14 +4,11 @@ import type { SharedCache } from '../../../platform/cache/shared-cache.ts';
 import type { Metrics } from '../../../platform/observability/metrics.ts';
 import { difference, nothing, type Point, quantile, readTotals, sum } from './point.ts';
 
-/** Length of an interval. */
 export const intervalSeconds = 10;
 const intervalMs = intervalSeconds * 1000;
-/** How many intervals are kept and shown: an hour. */
 const shown = 360;
 /** In the cache a point lives a little longer than it is shown. */
 const ttlMs = (shown + 6) * intervalMs;
-/** Intervals in which a replica may still add its counts to a point. */
 const growing = 6;
 /** Replicas write at the same time; so many lost races are one too many. */
 const maxTries = 20;
@@ -31,13 +28,10 @@ export interface ActivityOptions {
   clock?: () => number;
 }
 
-/** Records what the metrics count, interval by interval. */
 export class Activity {
   readonly #options: ActivityOptions;
   readonly #clock: () => number;
-  /** What this replica did, by number of the interval. */
   readonly #own = new Map<number, { point: Point; isShared: boolean }>();
-  /** What all did in intervals that nobody adds to any more. */
   readonly #final = new Map<number, Point | undefined>();
   /** The last reading. The metrics begin with this process: what came before the first is nothing. */
   #before: Promise<Point> = Promise.resolve(nothing);
@@ -61,7 +55,6 @@ export class Activity {
     clearTimeout(this.#timer);
   }
 
-  /** Takes a reading now, as the timer does after each interval. */
   async record(): Promise<void> {
     const number = Math.floor(this.#clock() / intervalMs) - 1;
     const before = this.#before;
@@ -77,7 +70,7 @@ export class Activity {
     });
   }
 
-  /** What all replicas did in the last hour; while the cache is unavailable, what this one did. */
+  /** Sums of all replicas for the last hour; while the cache is unavailable, those of this one. */
   async series(): Promise<Series[]> {
     const last = Math.floor(this.#clock() / intervalMs);
     const numbers = Array.from({ length: shown }, (_, i) => last - shown + i);

@@ -1,18 +1,14 @@
 import type { Metrics } from '../../../platform/observability/metrics.ts';
 
-/** What happened in one interval, of one replica or of all: counts add up, of levels the highest counts. */
 export interface Point {
   requests: number;
-  /** Requests that were answered with 5xx. */
   errors: number;
-  /** With 4xx. */
   refusals: number;
   /** Requests by upper bound of their duration in seconds, each bound with all below it, as Prometheus has it. */
   durations: Record<string, number>;
   crmCalls: number;
   quotaUsed: number;
   quotaLimit: number;
-  /** Hand-offs that were accepted and are not delivered yet. */
   waiting: number;
   /** When the reader of the CRM's changes last read all of them, seconds since 1970; 0 before that. */
   changesReadAt: number;
@@ -33,7 +29,6 @@ export const nothing: Point = {
 const counts = ['requests', 'errors', 'refusals', 'crmCalls'] as const;
 const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
 
-/** The metrics as they stand; the counts are those since the process began. */
 export async function readTotals(metrics: Metrics): Promise<Point> {
   const crmCalls = (await metrics.crmCalls.get()).values.reduce((total, { value }) => total + value, 0);
   return {
@@ -69,14 +64,12 @@ function countRequests(
   return found;
 }
 
-/** 0 where the feature with this gauge is not there. */
 async function valueOf(
   gauge: { get(): Promise<{ values: { value: number }[] }> } | undefined,
 ): Promise<number> {
   return (await gauge?.get())?.values[0]?.value ?? 0;
 }
 
-/** What came to the totals between two readings. */
 export function difference(now: Point, before: Point): Point {
   const change = { ...now, durations: { ...now.durations } };
   for (const name of counts) change[name] -= before[name];
@@ -86,7 +79,6 @@ export function difference(now: Point, before: Point): Point {
   return change;
 }
 
-/** The same interval of two replicas. */
 export function sum(a: Point, b: Point): Point {
   const both = { ...a, durations: { ...a.durations } };
   for (const name of counts) both[name] += b[name];

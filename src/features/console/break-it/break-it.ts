@@ -4,10 +4,8 @@ import { Problem } from '../../../platform/base/problem.ts';
 import { createHttp, type HttpRequest } from '../../../platform/http/http.ts';
 import { type Breakage, breakages } from './faults.ts';
 
-/** A forgotten fault ends after this. */
 const seconds = 300;
 const timeoutMs = 5000;
-/** How long a call may take to notice what is broken. */
 const noticeMs = 2000;
 
 interface ArmedFault {
@@ -63,7 +61,6 @@ export class BreakIt {
     await crm.records.list(resources.member, query, call).catch(() => undefined);
   }
 
-  /** Without `name` ends all faults that were armed here. */
   async fix(name?: string): Promise<void> {
     const wanted = (await this.#armed()).filter((fault) => name === undefined || fault.name === name);
     await Promise.all(wanted.map(({ system, id }) => this.#ask(system, 'DELETE', `faults/${id}`)));
@@ -73,7 +70,6 @@ export class BreakIt {
     return breakages.filter(({ system }) => this.#parts.simulated[system] !== undefined);
   }
 
-  /** Faults that were armed elsewhere are left out. */
   async #armed(): Promise<(ArmedFault & { system: Breakage['system'] })[]> {
     const systems = new Set(this.#possible().map(({ system }) => system));
     const lists = [...systems].map(async (system) => {

@@ -1,13 +1,10 @@
 export interface Breakage {
   name: string;
   title: string;
-  /** A sentence or two: steps to take, and their effects. */
   watch: string;
-  /** The simulated system, by its name. */
   system: 'crm' | 'dining';
   /** A fault of its simulator: `simulators/salesforce/README.md` and `simulators/dining/README.md`. */
   fault: object;
-  /** Its sessions end as well, so that the next call has to sign in. */
   endsSessions?: true;
 }
 

@@ -4,7 +4,6 @@ import { modeOf } from '../../../platform/base/mode.ts';
 import { formatTimestamp } from '../../../platform/base/moment.ts';
 import { type Activity, intervalSeconds } from '../activity/activity.ts';
 
-/** A pair: a text, then a number. */
 const timeOrValue = Type.Unsafe<string | number>({
   type: ['string', 'number'],
   maxLength: 40,
@@ -37,7 +36,6 @@ export interface ActivityParts {
   budgetExhaustedAt: () => Promise<Date | null>;
 }
 
-/** What the service did in the last hour, for the console's plots. */
 export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): Route {
   return defineRoute({
     method: 'GET',

@@ -17,7 +17,6 @@ const shared = {
 const answers = { 200: { description: 'What can be broken, and what is.' } };
 const named = { params: Type.Object({ name: Type.String({ maxLength: 40, format: 'text' }) }) };
 
-/** Faults of the simulated systems, for the console's page `Break it`. Not part of the API. */
 export function breakItRoutes(breakIt: BreakIt): Route[] {
   const answer = async (): Promise<RouteAnswer> => json(200, { data: await breakIt.list() });
   return [

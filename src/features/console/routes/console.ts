@@ -4,17 +4,14 @@ import { answerWith, createStaticBody, type StaticBody } from '../../../api/stat
 import { Problem } from '../../../platform/base/problem.ts';
 import { type ConsoleFile, type ConsoleFiles, consolePath, type PageFacts } from '../console-files.ts';
 
-/** Facts for programs and for the page; of these only the address of records is not known when the page is made. */
 export interface ConsoleFacts extends Omit<PageFacts, 'result_origins' | 'can_break'> {
   /** Address of a record in the CRM, with `{id}`; null while it is not known. */
   record_url: string | null;
 }
 
 export interface ConsoleServices {
-  /** Called when a browser first asks for them. */
   files: () => Promise<ConsoleFiles>;
   facts: () => Promise<ConsoleFacts>;
-  /** Origins of the pages that may open the console and pass it results. */
   resultOrigins: readonly string[];
 }
 
@@ -28,7 +25,6 @@ const shared = {
 } as const;
 const answers = { 200: { description: 'The file.' } };
 
-/** The console: its page, the files of the page, and what it has to know. Not part of the API. */
 export function consoleRoutes({ files: read, facts, resultOrigins }: ConsoleServices): Route[] {
   const files = once(read);
   const page = once(async () => {
@@ -114,7 +110,6 @@ function bodyOf({ contentType, text }: ConsoleFile): Promise<StaticBody> {
   return createStaticBody(contentType, Buffer.from(text));
 }
 
-/** Until it succeeds. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
