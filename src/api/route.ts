@@ -112,12 +112,10 @@ export interface FormCheck {
 export interface Tool {
   /** At most 40 characters: hosts put a name of their own before it, and have a limit. */
   name: string;
-  /** For a reader who chooses by it: what it is for, what it costs, and what cannot be undone. */
   description: string;
   /** It ends or overwrites something; by default what PATCH and DELETE do. */
   isDestructive?: boolean;
   isOpenWorld?: true;
-  /** It decides on what others have asked for: permissions with `approval` do not suffice. */
   decides?: true;
   /** The argument that is sent as If-Match: a member of what was read, in which it stands without quotes. */
   matches?: { name: string; description: string };

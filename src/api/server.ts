@@ -72,7 +72,6 @@ export type Server = FastifyInstance;
 export interface ArrivalTimes {
   headMs: number;
   bodyMs: number;
-  /** All of it, from the first byte on, also what was answered before it had come whole. */
   requestMs: number;
   checkMs: number;
 }

@@ -6,7 +6,6 @@ import { markShared } from '../platform/http/connections.ts';
 import { isNotModified } from './pipeline/conditional.ts';
 import type { RouteAnswer } from './route.ts';
 
-/** Kept once in each form, as it is the same for every caller: no answer copies it. */
 export interface StaticBody {
   contentType: string;
   plain: Form;

@@ -47,8 +47,8 @@ export interface Started {
 
 export interface Surroundings {
   /**
-   * One of several processes: their parent has locked the data directory and answers at the metrics port for all of
-   * them, with what it reads from these metrics.
+   * Set in each of several processes: their parent has locked the data directory and answers at the metrics port for all
+   * of them, with what it reads from these metrics.
    */
   workerMetrics?: Metrics;
   stores?: Stores;

@@ -50,7 +50,6 @@ export interface Platform extends Process {
   allowances: Allowances;
 }
 
-/** Locks the data directory and opens the metrics port; a worker leaves both to its parent. Returns the port's URL. */
 export async function startOperations(
   { settings, metrics, opened }: Process,
   { isWorker, isReady }: { isWorker: boolean; isReady: () => boolean },

@@ -44,7 +44,6 @@ export function createProgram(): Command {
   return program;
 }
 
-/** Runs the command line. A failure is one message on standard error, with an exit code that is not 0. */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
   try {
     await createProgram().parseAsync(args, { from: 'user' });

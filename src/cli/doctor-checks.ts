@@ -160,7 +160,6 @@ async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefine
   return orgSimulator.start(settings, secrets, context.opened);
 }
 
-/** A running service is not disturbed: its data folder is left alone then. */
 function unlessInUse<T>(opening: Promise<T>): Promise<T> {
   return opening.catch((error: unknown) => {
     if (!(error instanceof FileLockHeld)) throw error;

@@ -8,7 +8,6 @@ export interface Finding {
   detail: string;
 }
 
-/** Checks every configured part in order and prints what it finds. The exit code is 1 where something failed. */
 export async function runDoctor(load: LoadSettings, asJson: true | undefined): Promise<void> {
   const findings: Finding[] = [];
   await using opened = new AsyncDisposableStack();
@@ -48,7 +47,6 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The package whose import failed, such as one of the embedded mode that is not installed. */
 function missingPackageOf(error: unknown): string | undefined {
   const { code, message } = error as { code?: string; message?: string };
   return code === 'ERR_MODULE_NOT_FOUND' ? /package '([^']+)'/.exec(message ?? '')?.[1] : undefined;

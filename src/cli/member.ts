@@ -61,7 +61,6 @@ export function registerMemberCommands(program: Command, load: LoadSettings): vo
     );
 }
 
-/** Runs each part, even if another fails; what is erased stays erased, and another run erases the rest. */
 function erase(load: LoadSettings, memberId: string): Promise<Erased> {
   return withDatabase(load, 'handoff members', async (database, settings, opened) => {
     const { redisUrl } = settings;

@@ -73,7 +73,6 @@ export function explainTaken(error: unknown): unknown {
   );
 }
 
-/** Logs the names of variables that may be misspelt, and of those that compose.yaml keeps back; never their values, which may be passwords. */
 export function warnOfVariables({ secretsManager }: Pick<Settings, 'secretsManager'>, log: Log): void {
   for (const { name, nearest } of similarVariables(settingsTable, process.env, secretsManager)) {
     log.warn(

@@ -26,7 +26,6 @@ export interface CrmUser {
 interface CrmState {
   connected: boolean;
   user: CrmUser | null;
-  /** `sign_in` also while an earlier token still works. */
   reason?: DisconnectedBy;
   advice?: string;
   sign_in?: SignInRefusal;

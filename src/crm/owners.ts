@@ -27,9 +27,7 @@ import {
  * of users and queues are known here only, and shown nowhere.
  */
 
-/** How long an owner, or that there is none, is remembered. */
 const rememberedMs = 3_600_000;
-/** How long the absence of an owner is remembered where the org did not let us look. */
 const unknownMs = 60_000;
 const mostRemembered = 20_000;
 
@@ -79,7 +77,6 @@ export class Owners {
     this.#options.metrics.crmOwnerFallbacks.inc();
   }
 
-  /** The ids of those who may own a new record, the first choice first; none where the integration user does. */
   async of({ owner }: Pick<Resource, 'owner'>, call: Call): Promise<string[]> {
     if (owner === undefined) return [];
     const wanted = wantedBy(owner, this.#options.ownerVerifiedOnly && !call.subject ? undefined : call.actor);

@@ -20,7 +20,6 @@ import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts'
  * has them.
  */
 
-/** How long columns are left out before they are tried again. */
 const lackingForMs = 60_000;
 const spareForMs = 3_600_000;
 

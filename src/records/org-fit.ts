@@ -15,8 +15,8 @@ export interface Misfit {
 
 export interface OrgRefusal {
   /**
-   * What it is about, such as the code and the fields of an error: for the same the org is looked at once in 5 minutes. None
-   * for something that is known not to fit, and may have been repaired.
+   * Subject, such as the code and the fields of an error: for one subject the org is looked at once in 5 minutes. None for
+   * something that is known not to fit, and may have been repaired.
    */
   about?: string;
   /** Milliseconds that the caller may wait for it. */
@@ -29,8 +29,8 @@ export interface OrgRefusal {
 export type LookAtOrg = (refusal?: OrgRefusal) => Promise<boolean>;
 
 /**
- * What does not fit between a resource and the org, as far as is known now. It changes while the service runs: when the org
- * was looked at, and when the CRM refuses a column.
+ * Misfits between a resource and the org, as far as is known now. They change while the service runs: when the org was
+ * looked at, and when the CRM refuses a column.
  */
 export class OrgFit {
   readonly #object: string;

@@ -2,7 +2,7 @@ import { type TSchema, Type } from 'typebox';
 import { readMoment } from '../platform/base/moment.ts';
 
 /**
- * What a field of the org can hold, as its description says. A value is kept as text: numbers digit for digit, booleans as
+ * Content that a field of the org can hold, as its description says. A value is kept as text: numbers digit for digit, booleans as
  * `true` and `false`, lists as the CRM writes them, with semicolons.
  */
 export type OrgType =

@@ -12,9 +12,7 @@ export class MappingError extends Error {
   }
 }
 
-/**
- * What there is in the org, as the mapping file says; where there is none, the declarations of the package and `ownerMatch`. Throws `MappingError`.
- */
+/** Without a file: the declarations of the package and `ownerMatch`. Throws `MappingError`. */
 export function readResources(file: string | undefined, ownerMatch?: OwnerRule['match']): Resources {
   if (file === undefined) return resourcesOf(undefined, ownerMatch);
   const parsed = parseMapping(readMapping(file));

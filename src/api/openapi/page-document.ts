@@ -6,7 +6,6 @@ interface Document extends JsonObject {
   components: { parameters: Record<string, Parameter> };
 }
 
-/** The key that the examples of the document show; the page puts a new one in its place whenever it sends. */
 export function exampleKey(document: object): unknown {
   return (document as Document).components.parameters['Idempotency-Key']?.example;
 }

@@ -186,7 +186,6 @@ export function countOpenly(
     }
     requireWithinLimit(request);
   };
-  /** Credentials that cannot be checked now are as good as none: the answer does not depend on them. */
   const countUnchecked = (request: FastifyRequest, reply: FastifyReply) => {
     recordAttempt(request, missing);
     countStranger(request, reply, limits, false);

@@ -9,7 +9,6 @@ const hiddenFault = {
   message: 'it does not pass a rule about what these credentials do not see',
 };
 
-/** The CRM's refusal for a caller that sees these fields only: what it says of others is left out. */
 export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unknown {
   if (visible === undefined || !(error instanceof Problem) || error.code !== 'crm_rejected') return error;
   const { errors = [], ...facts } = error.facts;

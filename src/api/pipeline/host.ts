@@ -3,7 +3,6 @@ import { isIPv6 } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { Problem } from '../../platform/base/problem.ts';
 
-/** A name or an IPv4 address, or an IPv6 address in brackets; then a port. */
 const expression = /^(?:\w[\w.-]{0,254}|\[([\da-f:.]+)\])(?::(\d{1,5}))?$/i;
 
 /** Refuses other versions of HTTP, and requests without exactly one right Host header (RFC 9112 section 3.2). */

@@ -78,7 +78,6 @@ function countFrom(
   return tooMany(`From this address ${what(limit.perMinute)}`, quota);
 }
 
-/** RateLimit headers (draft-ietf-httpapi-ratelimit-headers-11): structured lists, whose names need no escaping here. */
 function setHeaders(
   reply: Headed,
   { name, perMinute }: Pick<RateLimit, 'name' | 'perMinute'>,

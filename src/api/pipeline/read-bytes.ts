@@ -16,7 +16,6 @@ interface Bounds {
 
 const readings = new WeakMap<IncomingMessage, (problem: Problem) => void>();
 
-/** Ends the reading of a body with a problem; false where none is being read. */
 export function failReading(request: IncomingMessage, problem: Problem): boolean {
   const fail = readings.get(request);
   fail?.(problem);

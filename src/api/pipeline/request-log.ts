@@ -31,7 +31,6 @@ interface Observers {
 /** Counted where the caller hung up before it had its answer; the service never answers with it. */
 const hungUpStatus = 499;
 
-/** Methods with a label of their own; Node accepts many more, and a caller must not choose labels. */
 const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
 const acceptableRequestId = /^[A-Za-z0-9._-]{1,128}$/;

@@ -9,7 +9,6 @@ const mostParts = 8;
 /** Wrong characters in a path that is still meant to be another. */
 const mostWrong = 3;
 
-/** Refuses paths that do not exist, before the body is read; names the documentation, and the path that was meant. */
 export function refuseUnknownPaths(paths: readonly string[]): Step {
   const known = [...new Set(paths)]
     .map((path) => ({ path: path.replaceAll(/:(\w+)/g, '{$1}'), parts: partsOf(path) }))

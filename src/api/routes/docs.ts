@@ -6,7 +6,6 @@ import { answerWith, createStaticBody, prefersHtml } from '../static-body.ts';
 const path = '/v1/docs';
 const open = { none: 'documentation is public' } as const;
 
-/** Loads nothing from another host. Scalar makes its own styles. */
 const contentSecurityPolicy =
   "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src 'self' data:; " +
   "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

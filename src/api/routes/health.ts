@@ -113,7 +113,6 @@ const platformExample = {
   cache: { connected: true },
 };
 
-/** Leaves out counts, ages, quotas and reasons. Test keys do not see the integration user either. */
 function publicPart({ status, ...parts }: HealthReport, showsUser: boolean): HealthReport {
   const states = Object.entries(parts).map(([name, part]) => {
     const { connected, user: integrationUser } = part as ConnectionState;

@@ -31,7 +31,6 @@ export const pageParameters = {
   ),
 };
 
-/** Binds a cursor to the list with its filters, and to the part of it that the caller sees. */
 export function listName(filters: readonly unknown[], visible: Visible): string {
   return JSON.stringify(visible === 'all' ? filters : [...filters, visible]);
 }
@@ -63,7 +62,6 @@ export function shownAs(schema: TSchema): (value: unknown) => unknown {
     Object.fromEntries(fields.map(([name, show]) => [name, show((value as Record<string, unknown>)[name])]));
 }
 
-/** A page of the found entries; `found` has one more than the limit where there is a next page. */
 export function pageAnswer<T>(
   found: readonly T[],
   limit: number,

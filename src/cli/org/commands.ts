@@ -141,7 +141,6 @@ async function listFields(org: OrgConnection, name: string, json: true | undefin
   );
 }
 
-/** The developer names that a mapping can set. Every object has Master, which none has as its type. */
 function recordTypesOf({ recordTypes }: DescribedObject): string[] {
   return recordTypes.flatMap(({ developerName, available }) =>
     available && developerName !== 'Master' ? [developerName] : [],

@@ -231,7 +231,6 @@ function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
   return first(own.filter(isRequired), patterns) ?? first(own, patterns);
 }
 
-/** The field that takes what the service writes; of several one that lists it, then one that sounds like it. */
 function statusOf(
   writable: readonly DescribedField[],
   written: readonly [string, ...string[]],

@@ -12,7 +12,6 @@ import type { ItemOutcome, Operation, Reconciled } from './operation.ts';
 import { RecordOperation, type RecordOperationOptions, valueRefusal } from './record-operation.ts';
 import { sendWrite, sizeOf, type Write, type Written, writtenFields } from './write.ts';
 
-/** The answer's part of a call's size: the records may be long though the changes are short. */
 const answerPart = 4;
 
 export interface Update {

@@ -118,7 +118,6 @@ export class MixedCall {
     }
   }
 
-  /** Nothing was done, and another batch may have caused it: then it is sent in a call of its own. */
   #fail(member: Member, error: unknown): void {
     const isRead = member.request.effect === 'read';
     if (!(error instanceof CrmFailure)) member.reject(error);

@@ -6,7 +6,6 @@
  */
 
 const dayMs = 86_400_000;
-/** Calls are counted by quarters of an hour. */
 const quarterMs = 900_000;
 const quartersOfDay = 96;
 export const syncEveryMs = 20_000;
@@ -15,7 +14,6 @@ const goneAfterMs = 60_000;
 const writeGoneAfterMs = 5000;
 /** A call that has been available for so long may go to any write: the replica with the oldest one may be gone. */
 const unclaimedMs = 100;
-/** Times measured by two replicas that differ by less may be of the same write. */
 const clockErrorMs = 50;
 export const largestLease = 20;
 /** Against rounding: 0.9999999 calls are one call. */
@@ -39,7 +37,6 @@ export interface Bucket {
   level: number;
   at: number;
   last: 'write' | 'read';
-  /** Calls by the number of their quarter of an hour. */
   counts: Readonly<Record<string, number>>;
   replicas: Readonly<Record<string, Registration>>;
   org?: OrgUse;
@@ -92,7 +89,6 @@ function levelAt({ level, at }: Bucket, now: number, rate: number): number {
   return Math.max(0, level - Math.max(0, now - at) * rate);
 }
 
-/** Calls in the 24 hours that end now, without the oldest quarter of an hour. */
 export function usedIn({ counts }: Bucket, now: number): number {
   return Object.values(countsOfDay(counts, now)).reduce((sum, calls) => sum + calls, 0);
 }

@@ -36,7 +36,6 @@ interface CallBudgetOptions {
   limits: BudgetLimits;
   store: BudgetStore;
   queue: CallQueue;
-  /** The org's quota as the CRM last told this replica; `at` by `monotonicMs()`. */
   orgUse?: () => { used: number; limit: number; at: number } | undefined;
   log: Log;
   metrics: Metrics;

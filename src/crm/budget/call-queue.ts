@@ -7,13 +7,11 @@ export const mostHeavyParts = 5;
 
 export type Requests = Iterable<readonly [consumer: string, requests: number]>;
 
-/** The part of the calls that is a consumer's own, from 0 to 1. */
 export type ShareOf = (consumer: string) => number;
 
 /** `poll`: the reader of changes, which may fall behind but must not stop. */
 export type CallKind = 'write' | 'read' | 'poll';
 
-/** The part of the rate that polls have whatever else waits, and how many calls of it may come together. */
 export const pollShare = 0.1;
 const mostPolls = 5;
 
@@ -42,7 +40,6 @@ export type NewRequest = Pick<Who, 'tenant' | 'heavyParts'> & { consumer: string
 
 /** Bound of a consumer's credit, in calls, both ways. */
 const mostCalls = 10;
-/** After so long without a request, a consumer's credit is dropped. */
 const forgottenMs = 60_000;
 /**
  * After its last request a consumer takes part in the division for as long as two calls take to become available, at most

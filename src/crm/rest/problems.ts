@@ -60,7 +60,6 @@ export function problemCodeOf(kind: FailureKind): ProblemCode {
   return kind === 'reference' ? 'member_not_found' : problems[kind].code;
 }
 
-/** A failure as the `Problem` that callers get: the API's names, no native id, nothing of the CRM's credentials. */
 export function crmProblem(failure: CrmFailure, request: Pick<CrmRequest, 'resource'>): Problem {
   const { kind, facts } = failure;
   if (facts.problem !== undefined) return facts.problem;
@@ -142,7 +141,6 @@ interface LoggedError {
   thrown_by?: string;
 }
 
-/** Codes and names of the CRM's errors for the log, which administrators of the org need; no values. */
 export function refusalForLog({ facts }: CrmFailure): LoggedError[] {
   return (facts.errors ?? []).map(({ code, fields, rule, message }) => {
     const thrower = thrownBy(message);

@@ -52,7 +52,6 @@ const allowDuplicates = { 'Sforce-Duplicate-Rule-Header': 'allowSave=true' };
  * Every repeat gets a permit of its own.
  */
 export class CrmClient {
-  /** Path of the data API on the instance, e.g. `/services/data/v68.0`. */
   readonly dataPath: string;
   readonly writeHeaders: Readonly<Record<string, string>>;
   readonly permits: Permits;

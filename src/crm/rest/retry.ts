@@ -69,7 +69,6 @@ export class RetryBudget {
     this.#repeats.add(repeatsPerCall);
   }
 
-  /** Takes one repeat out of the budget; false where there is none left. */
   spend(): boolean {
     return this.#repeats.take();
   }

@@ -19,7 +19,6 @@ import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure
 
 /** Replicas with another version of these messages use another channel. */
 const protocol = 5;
-/** How long a call that could be made waits for other replicas. */
 const windowMs = 40;
 /** Milliseconds that the sender of a batch waits beyond the time that the receiver has for it. */
 export const returnMs = 2000;
@@ -37,7 +36,6 @@ export interface ForwardedBatch {
   /** Milliseconds that the other replica has for it. */
   ms: number;
   settle(index: number, outcome: SentOutcome): boolean;
-  /** It is unknown what became of the requests that are not settled. */
   lose(): void;
 }
 

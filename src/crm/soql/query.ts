@@ -137,7 +137,6 @@ export function pageQuery(resource: Resource, query: PageQuery): string {
 /** Spaces of a search that may be the one between two fields; a search with more is looked for in single fields only. */
 const mostSpaces = 4;
 
-/** LIKE takes no notice of case. Of two fields that are one text, the search may end in the second one. */
 function searchCondition(resource: Resource, search: string): string {
   const like = (name: string, pattern: string) => `${fieldOf(resource, name).crm.path} LIKE '${pattern}'`;
   const spaces = Array.from(search.matchAll(/ /g), ({ index }) => index).slice(0, mostSpaces);

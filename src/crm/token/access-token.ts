@@ -17,7 +17,6 @@ export interface Connection {
   username: string;
 }
 
-/** A refresh is due, and the shared entry over, when less than this is left of a token. */
 export const refreshMarginMs = 300_000;
 
 /** Same hash, same org, app and user. */

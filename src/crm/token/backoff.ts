@@ -6,7 +6,6 @@ import type { SignInRefusal } from './token-failure.ts';
 
 const shortestMs = 1000;
 const longestMs = 300_000;
-/** A streak of failures is forgotten when this has passed since its back-off ended. */
 const memoryMs = 60_000;
 
 interface BackoffRecord {

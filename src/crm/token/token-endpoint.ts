@@ -64,7 +64,6 @@ function readToken(answer: HttpAnswer): IssuedToken {
   return { accessToken, instanceUrl, lifetimeSeconds, orgId: orgIdIn(members?.['id']) };
 }
 
-/** Reads the user's identity URL, `https://login.salesforce.com/id/<org>/<user>`. */
 function orgIdIn(identity: unknown): string | undefined {
   return typeof identity === 'string' ? /\/id\/(00D\w{12,15})\//.exec(identity)?.[1] : undefined;
 }
@@ -219,7 +218,6 @@ function refusal(answer: HttpAnswer, assertion: string): TokenFailure {
   return new TokenFailure(error, advice, { permanent: permanent && !passing, refusal: ofOrg });
 }
 
-/** Without what was sent, and without what may be a token or a key. */
 function shown(description: string, assertion: string): string {
   return withoutIds(
     description

@@ -67,7 +67,6 @@ export class TokenProvider {
   #refused: string[] = [];
   #acceptedToken: string | undefined;
   #shortMarginMs: number | undefined;
-  /** Never more than one in this process. */
   #flight: Promise<AccessToken> | undefined;
   #read: { record: string; token: AccessToken | undefined } | undefined;
   #keyCheckedAt = Number.NEGATIVE_INFINITY;

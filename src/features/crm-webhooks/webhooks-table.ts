@@ -51,7 +51,6 @@ export class WebhooksTable {
     this.#database = database;
   }
 
-  /** Stores a webhook; false where its id is known already. */
   async add({ webhookId, type, occurredAt, memberId, payload }: ReceivedWebhook): Promise<boolean> {
     const isKnown = isMemberEvent(type);
     const { numAffectedRows } = await sql`
@@ -79,7 +78,6 @@ export class WebhooksTable {
     });
   }
 
-  /** Marks a webhook as applied; false for an owner that was replaced. */
   async finish({ webhook_id, attempts }: LeasedWebhook): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,

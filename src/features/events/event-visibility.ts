@@ -83,8 +83,8 @@ export function isVisibleByRows(viewer: RawBuilder<unknown>): RawBuilder<boolean
 }
 
 /**
- * The same for a viewer with a row. Without one nobody can say yet what it may read: it may see what is not private to
- * another consumer.
+ * Condition: the viewer may see the event by its row. Without one nobody can say yet what it may read: it may see what is
+ * not private to another consumer.
  */
 export function mayBeVisibleByRows(
   viewer: RawBuilder<unknown>,

@@ -101,8 +101,8 @@ function argumentsOf(
 }
 
 /**
- * Of unknown arguments so many that the route still refuses them, and lists as many as it would of all of them; of the known
- * ones then no more than it takes to see what is asked for.
+ * Keeps as many unknown arguments as the route needs to refuse them, and to list as many as it would of all; of the known ones
+ * then no more than it takes to see what is asked for.
  */
 function withFewUnknown(route: ToolRoute, given: Record<string, unknown>, text: string): Arguments {
   const { params, query, body } = route.request;

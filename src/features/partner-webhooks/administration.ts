@@ -26,7 +26,7 @@ interface EndpointChange extends Partial<WantedEndpoint> {
 type Precondition = (endpoint: Endpoint) => void;
 
 /**
- * What consumers do with their endpoints: those of others do not exist for them. Throws `Problem`: `not_found`,
+ * Endpoints of other consumers do not exist for a consumer. Throws `Problem`: `not_found`,
  * `invalid_request`, `conflict`, `store_unavailable`, `secrets_unavailable`.
  */
 export interface EndpointAdministration {

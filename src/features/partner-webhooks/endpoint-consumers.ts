@@ -22,8 +22,8 @@ interface EndpointConsumersOptions {
 const searchIntervalMs = 10_000;
 
 /**
- * Those of the viewers whose consumers are there, by their permissions now. Endpoints of one that is not known wait; those of
- * one that was revoked go.
+ * Loads the viewers whose consumers are there, by their permissions now. Endpoints of a consumer that is not known wait; those
+ * of one that was revoked go.
  */
 export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointConsumersOptions) {
   const searchedAt = new Map<string, number>();

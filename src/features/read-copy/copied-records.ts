@@ -169,7 +169,7 @@ function toRecord(
 }
 
 /**
- * What a caller gets of a row; undefined where the CRM has to be asked: the row is of another version, or the caller sees
+ * Answer that a caller gets of a row; undefined where the CRM has to be asked: the row is of another version, or the caller sees
  * its own records only and the row does not say that it made this one. A caller must not learn from the source of the
  * answer whether another consumer's record exists.
  */

@@ -42,8 +42,8 @@ import {
 } from './worlds-table.ts';
 
 /**
- * Of look-ups, lists and writes so many are in flight at once: each holds a connection to the database, and live requests need
- * these too.
+ * Look-ups, lists and writes in flight at once, of each kind: each holds a connection to the database, and live requests
+ * need these too.
  */
 const statementsAtOnce = 2;
 const lookedUpAtOnce = 200;

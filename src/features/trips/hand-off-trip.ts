@@ -162,8 +162,8 @@ function isLookedUpFirst({ tries: { mayExist }, request }: OpenItem): boolean {
 }
 
 /**
- * What a look-up may show: that a call was carried out whose answer was lost, or records that are there already. Whatever else is wrong
- * with making an item says nothing where it has one.
+ * A look-up may show that a call was carried out whose answer was lost, or records that are there already. Where an item has
+ * a record, all else that is wrong with making it says nothing.
  */
 function shownBy(error: unknown, open: readonly OpenItem[], isLooked: boolean): Found['found'] {
   if (!(error instanceof WritesRefused)) return isUnknown(error) ? 'after loss' : undefined;

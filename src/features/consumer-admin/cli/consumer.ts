@@ -254,7 +254,6 @@ async function readLastUsesNow(settings: Settings, ids: readonly string[]): Prom
   }
 }
 
-/** A refusal with its inner cause, which the API hides and the caller of a command needs; other errors as they are. */
 function failureOf(error: unknown): unknown {
   if (!(error instanceof Problem || error instanceof BrokenConsumer)) return error;
   const { message, cause } = error;

@@ -166,8 +166,8 @@ export function tagOf({ externalId: id, contentStamp }: StoredHandoff): string {
 export type HandoffView = ReturnType<typeof viewOfHandoff>;
 
 /**
- * The same for who sees these fields only. What the CRM says of a refused one may be about any of them: only the kind of problem is
- * shown. What is to be written is shown whole or not at all.
+ * View for a caller that sees these fields only. The words of the CRM about a refused hand-off may be about any field: only
+ * the kind of problem is shown. The request is shown whole or not at all.
  */
 export function withoutHiddenFields(view: HandoffView, visible: VisibleFields): HandoffView {
   if (visible === undefined) return view;

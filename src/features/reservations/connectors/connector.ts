@@ -4,7 +4,7 @@ import type { FieldValues } from '../../../records/records.ts';
 import type { Merchant } from '../merchants.ts';
 
 /**
- * One of the systems that a unified resource spans: its part of the resource can be created, read and cancelled there.
+ * A system that a unified resource spans: its part of the resource can be created, read and cancelled there.
  * Every connector passes the same conformance suite, and its health appears in `/v1/healthz` under its name.
  */
 export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {

@@ -36,7 +36,7 @@ export interface BookingServer {
   /** One call, without repeats. Throws `PartnerFailure`. */
   send(method: Method, body: string | undefined, call: Call): Promise<unknown>;
   /**
-   * The same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
+   * Sends the same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
    * time for. Throws `PartnerFailure`; its `outcomeUnknown` covers all of the sends.
    */
   sendWithRetries(method: Method, body: string, call: Call): Promise<PartnerAnswer>;

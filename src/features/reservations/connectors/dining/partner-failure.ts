@@ -97,7 +97,7 @@ const wordings: Record<PartnerFailureKind, Wording> = {
 };
 
 /**
- * What the caller gets for a failure of the partner; any other error as it is. `outcomeUnknown`: an earlier attempt may
+ * Problem that the caller gets for a failure of the partner; any other error as it is. `outcomeUnknown`: an earlier attempt may
  * have changed something, whatever this one did.
  */
 export function asProblem(failure: unknown, outcomeUnknown = false): unknown {
