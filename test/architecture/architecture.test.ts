@@ -187,6 +187,21 @@ describe('a planted violation is found', () => {
     assert.match(found.join(), /^src\/crm\/x\.ts reads the clock by new Date\(\)/);
   });
 
+  test('a docstring whose first words say nothing', () => {
+    const found = violationsIn({
+      'src/crm/x.ts':
+        '/** Of each kind. */\nconst most = 100;\n/**\n * What it makes.\n */\nexport { most };',
+      'src/crm/y.ts': '/** Whatever is left; often none. */\nexport const rest = 1;',
+    });
+    assert.deepEqual(
+      found,
+      ['Of', 'What'].map(
+        (words) =>
+          `src/crm/x.ts has a docstring that begins with "${words}": begin with a noun or verb of the domain`,
+      ),
+    );
+  });
+
   test('and nothing is found where every rule is kept', () => {
     const found = violationsIn({
       'src/main.ts': "import './cli/run.ts';",

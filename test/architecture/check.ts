@@ -13,7 +13,18 @@ export function findViolations(root: string): string[] {
     ...globSync('src/**/*.ts', { cwd: root })
       .filter((file) => readsClock(readFileSync(join(root, file), 'utf8')))
       .map((file) => `${file} reads the clock by new Date(): use wallMs of src/platform/base/chance.ts`),
+    ...globSync('src/**/*.ts', { cwd: root }).flatMap((file) =>
+      emptyBeginnings(readFileSync(join(root, file), 'utf8')).map(
+        (words) =>
+          `${file} has a docstring that begins with "${words}": begin with a noun or verb of the domain`,
+      ),
+    ),
   ];
+}
+
+function emptyBeginnings(code: string): string[] {
+  const docstrings = code.matchAll(/\/\*\*[\s*]*(Of|The same|One of|One that|Those|What)\b/g);
+  return [...docstrings].map(([, words = '']) => words);
 }
 
 /** Whether the code has a `new Date()`, which no rule of lint can forbid. */
