@@ -48,7 +48,7 @@ describe('samples of what the service says', () => {
   });
   after(() => installation.remove());
 
-  test('the log line of a request has the members that the pages show, in their order', async () => {
+  test('the log line of a request has the members that the page shows, in their order', async () => {
     const { console } = await installation.credentials();
     const body = { type: 'quote', trip_id: randomUUID(), member_id: gateway.org.memberId };
     const response = await fetch(`${gateway.url}/api/v1/handoff`, {
@@ -66,12 +66,6 @@ describe('samples of what the service says', () => {
     const names = namesOf(JSON.parse(find() as string));
     const [whole = ''] = samples('docs/logs.md', 'json');
     assert.deepEqual(namesOf(JSON.parse(whole)), names);
-    const [part = ''] = samples('docs/credentials.md', 'json', /^## What is logged$/m);
-    const shown = namesOf(JSON.parse(part));
-    assert.deepEqual(
-      shown,
-      names.filter((name) => shown.includes(name)),
-    );
   });
 
   // After the hand-off: the CRM has reported its quota by then.
@@ -140,5 +134,10 @@ test('doctor says what its page shows', {
     .replace(/ until [\d-]+/, ' until 2028-03-01')
     .replace(dining.partner.url, 'https://bookings.partner.example/google')
     .replace(key.kid, 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs');
-  assert.equal(plain(published), plain(sample));
+  // The page shows the first check that is skipped, and leaves out the others.
+  const skipped = /^skipped .*\n/gm;
+  const others = (published.match(skipped) ?? []).slice(1);
+  assert.ok(others.length > 0);
+  const abridged = published.replaceAll(skipped, (line) => (others.includes(line) ? '' : line));
+  assert.equal(plain(abridged), plain(sample));
 });
