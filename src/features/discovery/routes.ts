@@ -136,19 +136,19 @@ function llmsText(url: string, all: readonly Route[], hasTools: boolean): string
   const offered = [
     `- [Guides](${url}${guidesPath}): how to call it, from the first key to production, with samples in curl, TypeScript, Python and Java`,
     `- [API reference](${url}${docsPath}): OpenAPI 3.1 as JSON; browsers get a page`,
-    `- [Errors](${url}/v1/problems/invalid_request): each error is a problem document, whose \`type\` is a page like this one`,
+    `- [Errors](${url}/v1/problems/invalid_request): each error is a problem document, and its \`type\` is a page like this one`,
     `- [Health](${url}/v1/healthz): whether the service and what it depends on work`,
     `- Client for JavaScript and TypeScript: \`npm install ${url}${clientPath}\``,
   ];
   return [
     '# Handoff Gateway',
-    '> Hands chosen travel offers off to a CRM as quotes and bookings, books tables, and serves members, quotes and bookings by a ' +
-      'versioned API. Every request needs the credentials of a consumer.',
+    '> Writes chosen travel offers to a CRM as quotes and bookings, books tables, and serves members, quotes and bookings through ' +
+      "a versioned API. Every request needs a consumer's credentials.",
     ['## API', ...offered].join('\n'),
     ...(hasTools
       ? [
-          `## Tools\n\nBy the Model Context Protocol at ${url}/mcp, with the same credentials. Each write is done once for each ` +
-            '`intent`, however often it is called.',
+          `## Tools\n\nThrough the Model Context Protocol at ${url}/mcp, with the same credentials. Each write happens once for each ` +
+            "`intent`, however often it's called.",
           tools.join('\n'),
         ]
       : []),
