@@ -1,6 +1,8 @@
 import type { VNode } from 'preact';
 import { crmName } from '../shared/page-facts.ts';
+import { countOf } from '../shared/words.ts';
 import { type Activity, answeredIn, pointsOf, totalOf } from './activity.ts';
+import { inUnits } from './not-fresh.tsx';
 import { clock, type Line, Plot } from './plot.tsx';
 
 interface PlotPlan {
@@ -29,7 +31,11 @@ const plans: PlotPlan[] = [
       ['crm_quota_limit', 'limit'],
     ],
   },
-  { title: 'Waiting', unit: 'hand-offs', lines: [['handoffs_waiting', 'waiting']] },
+  {
+    title: `Waiting for ${crmName}`,
+    unit: 'hand-offs',
+    lines: [['handoffs_waiting', 'waiting']],
+  },
   { title: 'Change feed lag', unit: 's', lines: [['reader_age', 'lag']] },
 ];
 
@@ -38,6 +44,9 @@ const labels = new Map([
   ['requests', 'Requests'],
   ['refusals', 'Refused (4xx)'],
   ['errors', 'Failed (5xx)'],
+  ['deliveries', 'Webhook deliveries'],
+  ['delivery_failures', 'Failed webhook deliveries'],
+  ['deliveries_oldest', 'Oldest webhook delivery'],
   ...plans.flatMap(({ title, lines }) =>
     lines.map(([series, name]): [string, string] => [series, lines.length > 1 ? `${title}, ${name}` : title]),
   ),
@@ -67,6 +76,7 @@ export function Plots({ activity }: { activity: Activity }): VNode {
         />
         <Totals activity={activity} />
       </div>
+      <Deliveries activity={activity} />
       <div class="plots">
         {known.map(({ lines, ...plan }) => (
           <Plot
@@ -82,6 +92,25 @@ export function Plots({ activity }: { activity: Activity }): VNode {
         <Numbers activity={activity} />
       </details>
     </>
+  );
+}
+
+/** Whether events reach the webhook endpoints. Nothing where the service doesn't tell. */
+function Deliveries({ activity }: { activity: Activity }): VNode | null {
+  const oldest = pointsOf(activity, 'deliveries_oldest').at(-1)?.[1];
+  if (oldest === undefined) return null;
+  const failures = totalOf(activity, 'delivery_failures');
+  const waits = oldest > 0 ? `The oldest event has waited for ${inUnits(oldest)}.` : 'None are waiting.';
+  return (
+    <p>
+      Webhooks: {countOf(totalOf(activity, 'deliveries'), 'event')} delivered,{' '}
+      {failures > 0 ? (
+        <strong class="headline waiting">{countOf(failures, 'attempt')} failed.</strong>
+      ) : (
+        'no attempt failed.'
+      )}{' '}
+      {waits}
+    </p>
   );
 }
 

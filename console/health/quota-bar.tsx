@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import type { Quota } from '../shared/outage.ts';
+import { crmName } from '../shared/page-facts.ts';
 
 /** Share of one consumer, or of all others together. */
 export interface Part {
@@ -18,12 +19,16 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
   const used = quota.budget_used ?? quota.used;
   const known = parts.reduce((sum, { calls }) => sum + calls, 0);
   const elsewhere = Math.max(0, used - known);
+  // The org counts from a moment of its own on, so that it may know less than the gateway of the same day.
+  const isBeyond = known > used * 1.01 + 1;
+  const scale = isBeyond ? used / known : 1;
   const all: Part[] = [
     ...parts,
     ...(elsewhere >= 1 ? [{ colour: undefined, name: 'Other programs of the org', calls: elsewhere }] : []),
   ].filter(({ calls }) => calls > 0);
-  const width = Math.max(limit, used, known, 1);
-  const left = Math.max(0, limit - Math.max(used, known));
+  const counted = isBeyond ? used : Math.max(used, known);
+  const width = Math.max(limit, counted, 1);
+  const left = Math.max(0, limit - counted);
   let from = 0;
   return (
     <figure class="quota">
@@ -35,13 +40,13 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
       >
         {all.map(({ colour, name, calls }) => {
           const x = (1000 * from) / width;
-          from += calls;
+          from += calls * scale;
           return (
             <rect
               key={name}
               class={colourOf(colour)}
               x={x}
-              width={Math.max(1.5, (1000 * calls) / width)}
+              width={Math.max(1.5, (1000 * calls * scale) / width)}
               height="16"
             />
           );
@@ -51,7 +56,7 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
         {all.map(({ colour, name, calls }) => (
           <li key={name}>
             <Swatch colour={colour} />
-            {name} <strong>{number(calls)}</strong>
+            {name} <strong>{isBeyond ? `${Math.round((100 * calls) / known)} %` : number(calls)}</strong>
           </li>
         ))}
         <li>
@@ -59,6 +64,12 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
           Left <strong>{number(left)}</strong>
         </li>
       </ul>
+      {isBeyond && (
+        <figcaption class="hint">
+          In 24 hours the gateway made {number(known)} calls, of which {crmName} counts {number(used)}. The
+          bar divides those.
+        </figcaption>
+      )}
     </figure>
   );
 }

@@ -37,6 +37,10 @@ describe('Health in a browser', {
         series('refusals', 'requests', [1, 0, 11]),
         series('errors', 'requests', [0, 3, 0]),
         series('latency_p50', 'ms', [10, 20, 30]),
+        series('handoffs_waiting', 'hand-offs', [0, 1, 2]),
+        series('deliveries', 'events', [5, 6, 1]),
+        series('delivery_failures', 'attempts', [0, 1, 2]),
+        series('deliveries_oldest', 's', [0, 60, 300]),
       ],
       budget_exhausted_at: new Date(now + 25 * 60_000).toISOString(),
     };
@@ -59,7 +63,38 @@ describe('Health in a browser', {
     await plot.press('Home');
     assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /: answered 99, 4xx 1, 5xx 0$/);
     await textOf(page.getByRole('main'), /At this rate the budget will be used up in 2[45] minutes/);
+    await page
+      .getByText(
+        'Webhooks: 12 events delivered, 3 attempts failed. The oldest event has waited for 5 minutes.',
+      )
+      .waitFor();
+    // What waits for a person is on Waiting alone.
+    await page.getByRole('slider', { name: /^Waiting for Salesforce,/ }).waitFor();
     await check('health-full');
+    await close();
+  });
+
+  test('divides what the org counts where the gateway has counted more', async () => {
+    const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await page.route('**/v1/healthz', async (route) => {
+      const response = await route.fetch();
+      const health = (await response.json()) as { crm: { quota: object } };
+      health.crm.quota = { used: 40, limit: 1000 };
+      await route.fulfill({ response, json: health });
+    });
+    const row = { operation: null, day: null, requests: 10 };
+    const data = [
+      { ...row, consumer_id: 'con_1', consumer_name: 'Desk', calls: 300 },
+      { ...row, consumer_id: 'service', consumer_name: null, calls: 100 },
+    ];
+    await page.route('**/v1/admin/crm-usage?*', (route) => route.fulfill({ json: { data, total: 400 } }));
+    await page.evaluate(`location.hash = '#/health'`);
+    const quota = page.getByRole('figure').filter({ hasText: 'Left' });
+    await textOf(
+      quota,
+      /Desk 75 %.*The gateway itself 25 %.*Left 960.*made 400 calls.*Salesforce counts 40/s,
+    );
+    await check('quota of a day that began anew');
     await close();
   });
 

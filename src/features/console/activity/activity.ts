@@ -115,7 +115,7 @@ export class Activity {
   }
 }
 
-/** A replica of an earlier version counts no refusals. */
+/** A replica of an earlier version counts less. */
 function readPoint(text: string): Point {
   return { ...nothing, ...(JSON.parse(text) as Partial<Point>) };
 }
@@ -136,6 +136,9 @@ const kinds: [name: string, unit: string, value: ValueOf][] = [
   ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],
   ['crm_quota_used', 'calls', ({ quotaUsed, quotaLimit }) => (quotaLimit > 0 ? quotaUsed : undefined)],
   ['handoffs_waiting', 'hand-offs', ({ waiting }) => waiting],
+  ['deliveries', 'events', ({ delivered }) => delivered],
+  ['delivery_failures', 'attempts', ({ undelivered }) => undelivered],
+  ['deliveries_oldest', 's', ({ oldestDelivery }) => oldestDelivery],
   [
     'reader_age',
     's',

@@ -10,6 +10,12 @@ export interface Point {
   quotaUsed: number;
   quotaLimit: number;
   waiting: number;
+  /** Events that a webhook endpoint took. */
+  delivered: number;
+  /** Attempts to deliver an event that failed. */
+  undelivered: number;
+  /** Age in seconds of the oldest event that waits for a webhook endpoint; 0 where none does. */
+  oldestDelivery: number;
   /** When the reader of the CRM's changes last read all of them, seconds since 1970; 0 before that. */
   changesReadAt: number;
 }
@@ -23,22 +29,41 @@ export const nothing: Point = {
   quotaUsed: 0,
   quotaLimit: 0,
   waiting: 0,
+  delivered: 0,
+  undelivered: 0,
+  oldestDelivery: 0,
   changesReadAt: 0,
 };
 
-const counts = ['requests', 'errors', 'refusals', 'crmCalls'] as const;
-const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'changesReadAt'] as const;
+const counts = ['requests', 'errors', 'refusals', 'crmCalls', 'delivered', 'undelivered'] as const;
+const levels = ['quotaUsed', 'quotaLimit', 'waiting', 'oldestDelivery', 'changesReadAt'] as const;
 
 export async function readTotals(metrics: Metrics): Promise<Point> {
   const crmCalls = (await metrics.crmCalls.get()).values.reduce((total, { value }) => total + value, 0);
+  const deliveries = await deliveriesIn(metrics);
   return {
     ...countRequests((await metrics.httpRequestDuration.get()).values),
     crmCalls,
     quotaUsed: await valueOf(metrics.crmApiUsage),
     quotaLimit: await valueOf(metrics.crmApiLimit),
     waiting: await valueOf(metrics.registry.getSingleMetric('handoff_accepted_waiting')),
+    ...deliveries,
+    oldestDelivery: await valueOf(
+      metrics.registry.getSingleMetric('handoff_deliveries_oldest_pending_seconds'),
+    ),
     changesReadAt: await valueOf(metrics.registry.getSingleMetric('handoff_changes_read_timestamp_seconds')),
   };
+}
+
+async function deliveriesIn({ registry }: Metrics): Promise<Pick<Point, 'delivered' | 'undelivered'>> {
+  const attempts = (await registry.getSingleMetric('handoff_deliveries_total')?.get())?.values ?? [];
+  const found = { delivered: 0, undelivered: 0 };
+  for (const { labels, value } of attempts) {
+    const { result } = labels;
+    if (result === 'delivered') found.delivered += value;
+    else if (result === 'failed' || result === 'given_up') found.undelivered += value;
+  }
+  return found;
 }
 
 interface HistogramValue {

@@ -44,7 +44,7 @@ export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): R
     tag: 'Administration',
     summary: 'Read what happened in the last hour',
     description:
-      'Requests, errors (5xx), refusals (4xx), latency, CRM calls and quota in intervals of 10 seconds, of all replicas together; of the one ' +
+      'Requests, errors (5xx), refusals (4xx), latency, CRM calls, quota and webhook deliveries in intervals of 10 seconds, of all replicas together; of the one ' +
       'that answers where they share no Redis. Of live requests only; test credentials see none. For monitoring, scrape the metrics instead.',
     permission: { resource: 'consumers', action: 'read' },
     idempotencyKey: 'ignored',

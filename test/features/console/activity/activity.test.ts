@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import type { Counter, Gauge } from 'prom-client';
 import { createAllMetrics } from '../../../../src/app/metrics.ts';
 import { Activity } from '../../../../src/features/console/activity/activity.ts';
 import { createMemoryCache } from '../../../../src/platform/cache/memory.ts';
@@ -51,6 +52,23 @@ for (const kind of ['memory', 'redis'] as const) {
       if (opened?.kind === 'redis') await eventually(() => opened.checkHealth());
     });
     after(() => cache?.close());
+
+    test('counts deliveries to webhook endpoints', async (context) => {
+      if (cache === undefined) return context.skip('there is no Redis');
+      const { replicas, moveOn } = replicasOn(cache, randomUUID());
+      const [{ metrics, activity }, other] = replicas;
+      const attempts = other.metrics.registry.getSingleMetric('handoff_deliveries_total') as Counter;
+      for (const result of ['delivered', 'delivered', 'failed', 'postponed']) attempts.inc({ result });
+      const oldest = metrics.registry.getSingleMetric('handoff_deliveries_oldest_pending_seconds') as Gauge;
+      oldest.set(75);
+      moveOn(10);
+      await Promise.all([activity.record(), other.activity.record()]);
+      const seen = await valuesOf(activity);
+      const time = new Date(beginning).toISOString();
+      assert.deepEqual(seen['deliveries'], [[time, 2]]);
+      assert.deepEqual(seen['delivery_failures'], [[time, 1]]);
+      assert.deepEqual(seen['deliveries_oldest'], [[time, 75]]);
+    });
 
     test('adds up what the replicas did in each interval, and shows it for an hour', async (context) => {
       if (cache === undefined) return context.skip('there is no Redis');
