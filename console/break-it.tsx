@@ -2,6 +2,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Problem, problemFrom } from './shared/api.ts';
 import { useLoad } from './shared/load.ts';
+import { crmName } from './shared/page-facts.ts';
 import { Freshness, LoadProblem, ProblemAlert, Skeleton, single } from './shared/parts.tsx';
 import { read, useSession } from './shared/session.ts';
 import { JustNow } from './shared/time.tsx';
@@ -52,7 +53,7 @@ export function BreakItPage(): VNode {
         </button>
       </div>
       <p>
-        Salesforce and the dining partner are simulated here, so nothing real can break. To see what your
+        {crmName} and the dining partner are simulated here, so nothing real can break. To see what your
         advisors would see, choose a member on <a href="#/hand-off">Hand-off</a>, break something here, and
         hand off a sample. Every fault ends by itself after 5 minutes.
       </p>

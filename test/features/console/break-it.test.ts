@@ -44,6 +44,16 @@ describe('breaking what is simulated', () => {
     assert.ok((await ask('GET')).data.every(({ ends_at }) => ends_at === null));
   });
 
+  test("calls Salesforce by the operator's name for it", async (context) => {
+    const named = await startGateway({ CRM_NAME: 'TripForce' });
+    context.after(() => named.stop());
+    const response = await named.request(path, { as: named.admin });
+    const { data } = (await response.json()) as { data: { title: string; watch: string }[] };
+    const texts = JSON.stringify(data.map(({ title, watch }) => [title, watch]));
+    assert.match(texts, /TripForce is away/);
+    assert.doesNotMatch(texts, /Salesforce/);
+  });
+
   test('breaks for five minutes, one after the other, and fixes one or all', async () => {
     const brokenOf = ({ data }: Awaited<ReturnType<typeof ask>>) =>
       data.filter(({ ends_at }) => ends_at !== null).map(({ name }) => name);

@@ -19,7 +19,7 @@ export interface ShownBreakage extends Pick<Breakage, 'name' | 'title' | 'watch'
   ends_at: string | null;
 }
 
-type Parts = Pick<Core, 'simulated' | 'crm' | 'resources'>;
+type Parts = Pick<Core, 'simulated' | 'crm' | 'resources' | 'settings'>;
 
 /** Keeps no state: the simulated systems know which faults are armed. */
 export class BreakIt {
@@ -38,7 +38,7 @@ export class BreakIt {
     const armed = await this.#armed();
     return this.#possible().map(({ name, title, watch }) => {
       const ends_at = armed.find((fault) => fault.name === name)?.endsAt ?? null;
-      return { name, title, watch, ends_at };
+      return { name, title: this.#named(title), watch: this.#named(watch), ends_at };
     });
   }
 
@@ -64,6 +64,11 @@ export class BreakIt {
   async fix(name?: string): Promise<void> {
     const wanted = (await this.#armed()).filter((fault) => name === undefined || fault.name === name);
     await Promise.all(wanted.map(({ system, id }) => this.#ask(system, 'DELETE', `faults/${id}`)));
+  }
+
+  /** With people's own name for Salesforce. */
+  #named(text: string): string {
+    return text.replaceAll('Salesforce', this.#parts.settings.crm.name);
   }
 
   #possible(): readonly Breakage[] {
