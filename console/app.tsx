@@ -122,7 +122,8 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       signOut(signedIn, problem);
       return problem;
     };
-    const caller = createCaller(credentials, { actingAs: consumer.id, refused });
+    const actingAs = { consumerId: consumer.id, mark: person?.mark ?? null };
+    const caller = createCaller(credentials, { actingAs, refused });
     const outage = new Outage({ client: caller.client, needsCrm: !isTest(consumer), show: setTrouble });
     const can: Session['can'] = (resource, action) => allows(consumer, resource, action);
     const approvals = new Approvals({ client: caller.client, say });

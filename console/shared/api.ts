@@ -62,18 +62,25 @@ export interface Caller {
 const inPlaceOfKeys: Credentials = { apiKey: 'session', apiSecret: 'session' };
 
 /** With the session of a person in place of a key: the browser sends its cookie. */
-function withSession(init: RequestInit | undefined, actingAs: string | undefined): RequestInit {
+function withSession(init: RequestInit | undefined, actingAs: ActingAs | undefined): RequestInit {
   const headers = new Headers(init?.headers);
   for (const name of ['x-api-key', 'x-api-secret']) headers.delete(name);
   headers.set('x-handoff-session', '1');
-  // Another tab may change the session meanwhile: nothing is done as a consumer that this one doesn't show.
-  if (actingAs !== undefined) headers.set('x-handoff-consumer', actingAs);
+  // Another tab may change the session meanwhile: nothing is done as somebody, or as a consumer, that this one doesn't show.
+  if (actingAs !== undefined) headers.set('x-handoff-consumer', actingAs.consumerId);
+  if (actingAs?.mark) headers.set('x-handoff-person', actingAs.mark);
   return { ...init, headers, credentials: 'same-origin' };
 }
 
+interface ActingAs {
+  consumerId: string;
+  /** Of the person; null where a key is used. */
+  mark: string | null;
+}
+
 interface CallerOptions {
-  /** Id of the consumer that a person acts as, once it is known. */
-  actingAs?: string;
+  /** Who a person acts as, once it is known. */
+  actingAs?: ActingAs;
   /** Called when the credentials are not valid any more; says what to show instead. */
   refused?: (problem: Problem) => Problem;
 }

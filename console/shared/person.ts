@@ -5,6 +5,8 @@ export interface PersonSession {
   person: { name: string; email: string | null };
   consumer: { id: string; name: string };
   consumers: { id: string; name: string }[];
+  /** Tells the person apart from another one who signs in in another tab. */
+  mark: string | null;
   /** When it ends unless it is used before. */
   expires_at: string;
 }
@@ -20,7 +22,9 @@ export async function readPersonSession(): Promise<PersonSession | undefined> {
       ...ofConsole,
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return response.ok ? ((await response.json()) as PersonSession) : undefined;
+    if (!response.ok) return undefined;
+    const session = (await response.json()) as Omit<PersonSession, 'mark'>;
+    return { ...session, mark: response.headers.get('x-handoff-person') };
   } catch {
     return undefined;
   }

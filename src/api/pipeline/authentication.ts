@@ -10,6 +10,7 @@ import {
   type Sessions,
 } from '../../identity/consumers/authentication.ts';
 import { looksLikeTestKey } from '../../identity/consumers/credentials.ts';
+import { markOf } from '../../identity/consumers/people.ts';
 import {
   hasOneOf,
   permissionDenied,
@@ -18,7 +19,7 @@ import {
   requireNoApproval,
   requireOneOf,
 } from '../../identity/consumers/permissions.ts';
-import type { Caller } from '../../identity/consumers/scopes.ts';
+import type { Caller, Person } from '../../identity/consumers/scopes.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { formatTimestamp } from '../../platform/base/moment.ts';
@@ -91,7 +92,7 @@ export function authenticationSteps(route: Route, authenticators: Authenticators
   };
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const consumer = admitCaller(request, reply, authentication, authenticators);
-    if (consumer.person) requireChosen(request, consumer);
+    if (consumer.person) requireSame(request, consumer, consumer.person);
     if ('resource' in permission) requireNoApproval(consumer, permission, approvalAdvice);
     if (firstOf.length > 0 && !hasOneOf(consumer, firstOf)) return refuseAll(request);
     if (!isLimitedLater) requireWithinLimit(request);
@@ -349,11 +350,20 @@ export function sessionFaultOf(
 }
 
 /**
- * All tabs of a browser share the session, and another may have chosen another consumer since this one was loaded. Throws
- * `permission_denied` where the request names a consumer that the session is not for.
+ * All tabs of a browser share the session. In another one, somebody may have chosen another consumer since this one was loaded,
+ * or somebody else may have signed in. Throws `permission_denied` where the request names who the session is not for.
  */
-function requireChosen({ headers }: Pick<FastifyRequest, 'headers'>, { id }: Caller): void {
-  const meant = headers['x-handoff-consumer'];
+function requireSame(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  { id }: Caller,
+  { subject }: Person,
+): void {
+  const { 'x-handoff-person': person, 'x-handoff-consumer': meant } = headers;
+  if (person !== undefined && person !== markOf(subject))
+    throw new Problem(
+      'permission_denied',
+      'In another tab somebody else has signed in. Load this page again to go on as that person.',
+    );
   if (meant === undefined || meant === id) return;
   const advice = 'Load this page again to act as that one here too.';
   throw new Problem('permission_denied', `In another tab you act as another consumer now. ${advice}`);

@@ -142,6 +142,31 @@ describe('people at the console', {
     await end(page);
   });
 
+  test('a tab does nothing as somebody who signed in in another tab since', async () => {
+    const { page, row, id } = await openInbox('Seen by Marta');
+    const other = await page.context().newPage();
+    await other.goto(`${gateway.url}/console/`);
+    await other.getByRole('button', { name: 'Sign out' }).click();
+    await other.waitForURL(`${company.issuer}/**`);
+    // Signed out at the company, too.
+    await other.context().clearCookies({ name: /^_session/ });
+    const marta = company.person;
+    company.person = { sub: 'ines', name: 'Inés Gil', groups: ['desk', 'leads'] };
+    await other.goto(`${gateway.url}/console/`);
+    await other.getByRole('button', { name: 'Sign in with Example Travel' }).click();
+    await other.getByText('Inés Gil as').waitFor();
+    await other.getByLabel('Act as').selectOption(desk.id);
+    await eventually(async () => assert.equal(await other.getByLabel('Act as').inputValue(), desk.id));
+    company.person = marta;
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await goTo(page, 'Records');
+    await page.getByText('In another tab somebody else has signed in').first().waitFor();
+    assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
+    await page.reload();
+    await page.getByText('Inés Gil as').waitFor();
+    await end(page);
+  });
+
   test('a key is still taken, from a form that is folded', async () => {
     const opened = await browser.open(`${gateway.url}/console/`);
     await opened.page.getByText('Use an API key').click();

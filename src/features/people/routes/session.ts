@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import { sessionFaultOf } from '../../../api/pipeline/authentication.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { invalidCredentials } from '../../../identity/consumers/authentication.ts';
+import { markOf } from '../../../identity/consumers/people.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Cookies } from '../cookies.ts';
 import type { Provider } from '../provider.ts';
@@ -19,6 +20,8 @@ type Headers = Parameters<typeof sessionFaultOf>[0]['headers'];
 
 const answers = { 200: { description: 'The session.' } };
 const noStore = { 'cache-control': 'no-store' };
+/** With the mark by which the console names the person whose session it shows. */
+const headersFor = ({ subject }: OpenSession) => ({ ...noStore, 'x-handoff-person': markOf(subject) });
 
 export function sessionRoutes(services: SessionServices): Route[] {
   return [readRoute(services), chooseRoute(services), signOutRoute(services)];
@@ -35,7 +38,7 @@ function readRoute(services: SessionServices): Route {
     answers,
     async handle({ headers }) {
       const { open } = await find(services, headers, false);
-      return json(200, await viewOf(open, services), noStore);
+      return json(200, await viewOf(open, services), headersFor(open));
     },
   });
 }
@@ -60,7 +63,7 @@ function chooseRoute(services: SessionServices): Route {
       if (consumer === undefined)
         throw new Problem('not_found', 'There is no consumer with this id that you may act as.');
       await services.sessions.choose(session, consumer.id);
-      return json(200, await viewOf({ ...open, consumer }, services), noStore);
+      return json(200, await viewOf({ ...open, consumer }, services), headersFor(open));
     },
   });
 }
