@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { loadSettings as loadAll, settingsTable } from '../../src/app/settings.ts';
 import { divideAmongWorkers } from '../../src/cli/serve.ts';
-import type { PartnerWebhooksSettings } from '../../src/features/partner-webhooks/settings.ts';
+import type { PartnerWebhooksSettings } from '../../src/features/partner-webhooks/feature.ts';
 import type { ReservationsSettings } from '../../src/features/reservations/settings.ts';
 import { SettingsError } from '../../src/platform/settings/settings.ts';
 import type { Settings } from '../../src/platform/settings/table.ts';

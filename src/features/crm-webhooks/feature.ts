@@ -1,13 +1,52 @@
-import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import {
+  type Core,
+  type DoctorCheck,
+  defineFeature,
+  type Erasure,
+  type ErasureStores,
+  type Started,
+  secretsOf,
+} from '../../feature.ts';
+import { days, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { memberCache } from '../../records/offers.ts';
 import { registerWebhookCommands } from './cli.ts';
-import { secretsCheck } from './doctor.ts';
 import { type CrmWebhookMetrics, crmWebhookMetrics } from './metrics.ts';
 import { memberWebhookRoute } from './routes/member-webhook.ts';
-import { makeFirstWebhookSecret } from './secrets.ts';
-import { type CrmWebhooksSettings, crmWebhooksPart } from './settings.ts';
+import { makeFirstWebhookSecret, parseWebhookSecrets, webhookSecretName } from './secrets.ts';
 import { createWebhooks, type Webhooks } from './webhooks.ts';
 import { WebhooksTable } from './webhooks-table.ts';
+
+const crmWebhooksSettings = {
+  webhookRetentionDays: setting(
+    'WEBHOOK_RETENTION_DAYS',
+    days,
+    30,
+    'How long received webhooks are kept, and repeats recognised.',
+  ),
+};
+
+type CrmWebhooksSettings = SettingsOf<typeof crmWebhooksSettings>;
+
+const crmWebhooksPart: SettingsPart = { table: crmWebhooksSettings };
+
+/** Several are valid at once while senders change from one to the next. */
+const secretsCheck: DoctorCheck = {
+  name: 'webhook secrets',
+  needs: ['secrets manager'],
+  async run(context) {
+    const found = await secretsOf(context).read(webhookSecretName);
+    const { secrets, faults } = parseWebhookSecrets(found?.value ?? '');
+    if (faults.length > 0) {
+      throw new Error([`${webhookSecretName} has lines that are left out:`, ...faults].join('\n'));
+    }
+    if (secrets.length > 1)
+      return `${secrets.length} valid at once; take the old one out when no sender uses it`;
+    if (secrets.length === 1) return `one, in ${webhookSecretName}`;
+    const hint = `put "whsec_" and 32 random bytes in base64 into ${webhookSecretName}`;
+    return `none yet, so every webhook is refused: ${hint}`;
+  },
+};
 
 export const crmWebhooks = defineFeature({
   name: 'crm-webhooks',

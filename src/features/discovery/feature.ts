@@ -1,6 +1,20 @@
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { like, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { type DiscoveryParts, discoveryRoutes } from './routes.ts';
-import { type DiscoverySettings, discoveryPart } from './settings.ts';
+
+const discoverySettings = {
+  securityContact: setting(
+    'SECURITY_CONTACT',
+    like('^(?:https://|mailto:|tel:)[^\\s]+$', 'an https://, mailto: or tel: URI'),
+    undefined,
+    'Where to report vulnerabilities: `/.well-known/security.txt` has it.',
+  ),
+};
+
+type DiscoverySettings = SettingsOf<typeof discoverySettings>;
+
+const discoveryPart: SettingsPart = { table: discoverySettings };
 
 export const discovery = defineFeature({
   name: 'discovery',

@@ -1,10 +1,27 @@
+import { readFile } from 'node:fs/promises';
 import { defineRoute, type Route } from '../../api/route.ts';
-import { answerWith } from '../../api/static-body.ts';
+import { answerWith, createArchiveBody, type StaticBody } from '../../api/static-body.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { readClientPackage } from './client-package.ts';
+import { version } from '../../platform/base/version.ts';
 import { guidesPath } from './guides/guides.ts';
 import { guideRoutes } from './guides/routes.ts';
+
+/** `scripts/pack-client.js` writes it; the image has it. */
+const clientPackage = new URL(`../../../client/handoff-gateway-client-${version}.tgz`, import.meta.url);
+
+let found: StaticBody | undefined;
+
+/** The package of the client, read once; undefined where it was not made. */
+async function readClientPackage(): Promise<StaticBody | undefined> {
+  if (found) return found;
+  const bytes = await readFile(clientPackage).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (bytes) found = createArchiveBody('application/gzip', bytes);
+  return found;
+}
 
 export interface DiscoveryParts {
   publicUrl: () => string;

@@ -1,3 +1,5 @@
+import type { Command } from 'commander';
+import { Type } from 'typebox';
 import { historySources } from '../../api/history.ts';
 import {
   type Core,
@@ -13,19 +15,89 @@ import {
 } from '../../feature.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { CacheUnavailable } from '../../platform/cache/shared-cache.ts';
+import {
+  addGroup,
+  addList,
+  checkChoice,
+  type LoadSettings,
+  listedAtOnce,
+  readDatabase,
+  table,
+} from '../../platform/command-line/command.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { listOf, resourcesOf } from '../../records/mapping.ts';
 import { memberCache } from '../../records/offers.ts';
 import { createChanges, forgetDeletedRecords } from './changes.ts';
-import { registerEventCommands } from './cli.ts';
 import { copyWriterOffer } from './copy-writer.ts';
-import { EventFeed } from './event-feed.ts';
+import { EventFeed, type ListedEvent } from './event-feed.ts';
 import { createEventHistory } from './event-history.ts';
-import { changesHealth } from './health.ts';
+import { eventTypes } from './event-log.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
 import { listEventsRoute } from './routes/events.ts';
 import { type EventsSettings, eventsPart } from './settings.ts';
+
+/**
+ * Adds `events list`, which reads the database beside a running service.
+ * Bad input ends the process with code 2.
+ */
+function registerEventCommands(program: Command, load: LoadSettings): void {
+  const group = addGroup(program, {
+    name: 'events',
+    alias: 'event',
+    heading: 'records',
+    description: 'what happened to records',
+  });
+  const find = async (options: { type?: string; resource?: string }) => {
+    const type = checkChoice('--type', eventTypes, options.type);
+    const resourceId = options.resource?.toLowerCase();
+    return readDatabase(load, 'handoff event', (database) =>
+      new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
+    );
+  };
+  addList(group, 'events', find, show)
+    .option('--type <type>', 'only events of this type, such as quote.created')
+    .option('--resource <id>', 'only events of the record with this id');
+}
+
+/** Without the data, which may be personal. */
+function show(events: ListedEvent[]): string {
+  if (events.length === 0) return 'No events found.';
+  const header = ['recorded', 'occurred', 'type', 'resource', 'made by', 'id'];
+  const rows = events.map((event) => [
+    event.recorded_at.toISOString(),
+    event.occurred_at.toISOString(),
+    event.type,
+    event.resource_id,
+    event.consumer_id ?? '-',
+    event.id,
+  ]);
+  return table([header, ...rows]);
+}
+
+const most = 2_147_483_647;
+
+const changesHealth = Type.Optional(
+  Type.Object(
+    {
+      connected: Type.Boolean({
+        description: 'False where changes were not read for too long, or not all of them yet.',
+      }),
+      seconds_behind: Type.Optional(
+        Type.Union([Type.Integer({ minimum: 0, maximum: most }), Type.Null()], {
+          description: 'How long ago they were read; null until all were read once.',
+        }),
+      ),
+      deletions_missed: Type.Optional(
+        Type.Boolean({ description: 'True for 30 days after deletions may have been missed; else absent.' }),
+      ),
+    },
+    {
+      description: 'Changes of the CRM, where they are read.',
+      examples: [{ connected: true, seconds_behind: 3 }],
+    },
+  ),
+);
 
 const changesCheck: DoctorCheck = {
   name: 'CRM changes',

@@ -1,25 +1,133 @@
-import { historySources, historySubjects } from '../../api/history.ts';
+import { Type } from 'typebox';
+import {
+  type Doer,
+  entry,
+  type FoundEntry,
+  type HistorySource,
+  historySources,
+  historySubjects,
+} from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
-import { visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { isFieldVisible } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
+import { oneOf, seconds, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
+import { viewOfCreator } from '../../records/created-by.ts';
 import { memberCache, recordCopy, testWorlds } from '../../records/offers.ts';
+import type { Approval, StoredHandoff } from './accepted.ts';
 import { registerHandoffCommands } from './cli.ts';
+import { targets } from './handoff.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
-import { createHandoffHistory } from './handoff-history.ts';
 import { createHandoffs, type Handoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
-import { handoffHealth } from './health.ts';
 import { loadItemIds } from './items.ts';
 import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
-import { acceptedHandoffRoutes } from './routes/accepted-handoffs.ts';
+import { acceptedHandoffRoutes, find } from './routes/accepted-handoffs.ts';
 import { approvalRoutes } from './routes/approvals.ts';
 import { type HandoffParts, handoffRoute } from './routes/handoff.ts';
 import { handoffEventData } from './routes/schemas.ts';
-import { type HandoffSettings, handoffPart } from './settings.ts';
+
+function createHandoffHistory(handoffs: Handoffs): HistorySource {
+  return async ({ type, id }, { consumer }) => {
+    if (type === 'reservation') return [];
+    const stored = await find(handoffs, id, consumer, 'read').catch(noneIfAbsent);
+    if (stored === undefined || (type !== 'handoff' && stored.type !== type)) return [];
+    const fields = visibleFields(consumer, targets[stored.type].collection);
+    return entriesOf(stored, isFieldVisible(fields, 'created_by'));
+  };
+}
+
+function noneIfAbsent(error: unknown): undefined {
+  if (!(error instanceof Problem && error.code === 'not_found')) throw error;
+}
+
+function entriesOf(handoff: StoredHandoff, showsMaker: boolean): FoundEntry[] {
+  const { approval, acceptedAt } = handoff;
+  const by = showsMaker ? viewOfCreator(handoff) : null;
+  return [
+    entry(acceptedAt, 'requested', { by, endpoint: 'POST /api/v1/handoff', once: 'requested' }),
+    approval
+      ? entry(acceptedAt, 'awaiting_approval', { by, once: 'awaiting_approval' })
+      : entry(acceptedAt, 'accepted', { by }),
+    ...decisionOf(approval),
+    ...endOf(handoff, by),
+  ];
+}
+
+function decisionOf(approval: Approval | undefined): FoundEntry[] {
+  if (approval?.decidedAt === undefined) return [];
+  const { status, decidedAt, decidedBy } = approval;
+  if (status !== 'approved' && status !== 'rejected') return [];
+  return [entry(decidedAt, status, { by: doerOf(decidedBy), once: status })];
+}
+
+function doerOf(decider: Approval['decidedBy']): Doer | null {
+  return decider === undefined ? null : { ...decider, verified: decider.verified ?? false };
+}
+
+function endOf({ status, completedAt }: StoredHandoff, by: Doer | null): FoundEntry[] {
+  if (completedAt === undefined) return [];
+  if (status === 'created') return [entry(completedAt, status, { by, once: status })];
+  // One that is delivered again may fail again.
+  if (status === 'failed')
+    return [entry(completedAt, status, { once: `failed ${completedAt.toISOString()}` })];
+  return status === 'cancelled' ? [entry(completedAt, status)] : [];
+}
+
+const handoffSettings = {
+  'handoff.whenCrmIsUnavailable': setting(
+    'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
+    oneOf('refuse', 'accept'),
+    'refuse',
+    'While Salesforce is unavailable, hand-offs without `Prefer: respond-async` are refused (502, 503, 504), or stored (202).',
+  ),
+  'handoff.queueLimit': setting(
+    'HANDOFF_QUEUE_LIMIT',
+    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+    100_000,
+    'Stored hand-offs that may wait; further ones get 503.',
+  ),
+  'handoff.queueLimitPerConsumer': setting(
+    'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
+    Type.Integer({ minimum: 1, maximum: 10_000_000 }),
+    (earlier) => Math.max(1, Math.floor(Number(earlier['handoff.queueLimit']) / 5)),
+    'The same of one consumer; defaults to a fifth of `handoff.queueLimit`.',
+  ),
+  'handoff.repeatWindowSeconds': setting(
+    'HANDOFF_REPEAT_WINDOW_SECONDS',
+    seconds(0, 86_400),
+    0,
+    'How long an equal hand-off of a consumer without Idempotency-Key counts as a repeat; 0: off.',
+  ),
+};
+
+type HandoffSettings = SettingsOf<typeof handoffSettings>;
+
+const handoffPart: SettingsPart = { table: handoffSettings };
+
+const most = 2_147_483_647;
+
+const handoffHealth = Type.Object(
+  {
+    connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),
+    waiting: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: most, description: 'Accepted hand-offs that wait for the CRM.' }),
+    ),
+    oldest_seconds: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: most, description: 'How long the first of them has waited.' }),
+    ),
+  },
+  {
+    description: 'Hand-offs that were answered 202 and are not delivered yet.',
+    examples: [{ connected: true, waiting: 0, oldest_seconds: 0 }],
+  },
+);
 
 export const handoffParts = defineOffer<HandoffParts>('the parts of hand-offs');
 

@@ -1,7 +1,22 @@
+import { Type } from 'typebox';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { IntentsTable } from './intents-table.ts';
 import { type McpParts, mcpRoute } from './routes/mcp.ts';
-import { type McpSettings, mcpPart } from './settings.ts';
+
+const mcpSettings = {
+  'mcp.enabled': setting(
+    'MCP_ENABLED',
+    Type.Boolean(),
+    true,
+    'Serves the tools for agents at `/mcp`. See agents.md.',
+  ),
+};
+
+type McpSettings = SettingsOf<typeof mcpSettings>;
+
+const mcpPart: SettingsPart = { table: mcpSettings };
 
 export const mcp = defineFeature({
   name: 'mcp',

@@ -1,15 +1,70 @@
-import { type Core, defineFeature, type Started } from '../../feature.ts';
+import type { Command } from 'commander';
+import {
+  type Core,
+  type DoctorCheck,
+  defineFeature,
+  NothingToCheck,
+  type Started,
+  secretsOf,
+  settingsOf,
+} from '../../feature.ts';
 import { bearerTokens, caughtUp } from '../../identity/consumers/authentication.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { addGroup, type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
+import { createLog } from '../../platform/observability/log.ts';
+import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import { createAccessTokens } from './access-tokens.ts';
 import { AssertionsTable } from './assertions-table.ts';
-import { registerKeyCommands } from './cli.ts';
 import { createClientAuthentication } from './client-authentication.ts';
-import { signingKeysCheck } from './doctor.ts';
 import { issuesTokens } from './issuer.ts';
 import { type MetadataServices, metadataRoutes, resourceMetadataOf } from './routes/metadata.ts';
 import { type TokenServices, tokenRoute } from './routes/token.ts';
-import { SigningKeys } from './signing-keys.ts';
+import { addSigningKey, readSigningKeys, SigningKeys, signingAt, signingKeysName } from './signing-keys.ts';
+
+/** The keys that sign tokens. Makes none: that is left to the service. */
+const signingKeysCheck: DoctorCheck = {
+  name: 'token keys',
+  needs: ['secrets manager'],
+  async run(context) {
+    const settings = settingsOf(context);
+    if (!issuesTokens(settings)) throw new NothingToCheck('publicUrl is not set: no token is issued');
+    const name = signingKeysName(settings.environment);
+    const found = await secretsOf(context).read(name);
+    if (found === undefined) return `none yet: the service makes the first one, in ${name}`;
+    const keys = read(name, found.value);
+    return `${keys.length === 1 ? 'one' : keys.length} in ${name}; ${signingAt(keys, wallMs())?.kid} signs`;
+  },
+};
+
+function read(name: string, value: string) {
+  try {
+    return readSigningKeys(value);
+  } catch (cause) {
+    throw new Error(`${name} cannot be used. ${(cause as Error).message}`, { cause });
+  }
+}
+
+function registerKeyCommands(program: Command, load: LoadSettings): void {
+  addGroup(program, { name: 'keys', heading: 'access', description: 'keys that sign access tokens' })
+    .command('rotate')
+    .description('make a new signing key; tokens signed with the old one stay valid until they expire')
+    .option('--json', 'print JSON')
+    .action(({ json }: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        const settings = load();
+        await using opened = new AsyncDisposableStack();
+        const secrets = await openSecretsManager(settings, createLog('silent'));
+        opened.defer(() => secrets.close());
+        const { environment, secretsRefreshSeconds } = settings;
+        const { key } = await addSigningKey(secrets, environment, wallMs(), secretsRefreshSeconds);
+        print(
+          json,
+          { kid: key.kid, signs_from: key.signs_from },
+          ({ kid, signs_from }) => `The new key ${kid} signs tokens from ${signs_from}.`,
+        );
+      }),
+    );
+}
 
 type Parts = TokenServices & MetadataServices;
 

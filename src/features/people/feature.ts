@@ -1,14 +1,58 @@
+import type { Command } from 'commander';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import { forgetPersonInAttempts } from '../../identity/audit/attempt-table.ts';
 import { sessions as offer } from '../../identity/consumers/authentication.ts';
 import { isLoopback } from '../../platform/base/loopback.ts';
-import { registerPeopleCommands } from './cli.ts';
+import {
+  addGroup,
+  CommandFailed,
+  exitBadInput,
+  type LoadSettings,
+  print,
+  runCommand,
+  withDatabase,
+} from '../../platform/command-line/command.ts';
 import { type Cookies, createCookies } from './cookies.ts';
 import { Provider } from './provider.ts';
 import { type SessionServices, sessionRoutes } from './routes/session.ts';
 import { type SignInServices, signInRoutes } from './routes/sign-in.ts';
 import { PeopleSessions } from './sessions.ts';
-import { SessionsTable } from './sessions-table.ts';
+import { forgetSessionsOf, SessionsTable } from './sessions-table.ts';
 import { type PeopleSettings, peoplePart } from './settings.ts';
+
+interface Forgotten {
+  sessions: number;
+  attempts: number;
+}
+
+function registerPeopleCommands(program: Command, load: LoadSettings): void {
+  const group = addGroup(program, {
+    name: 'people',
+    alias: 'person',
+    heading: 'erasure',
+    description: 'people who have signed in',
+  });
+  group
+    .command('forget')
+    .description("end a person's sessions and erase the person from the access log")
+    .argument('<email>', 'e-mail address, or the name that records have instead')
+    .option('--json', 'print JSON')
+    .action((email: string, options: { json?: true }, command: Command) =>
+      runCommand(command, async () => {
+        if (!/\S/.test(email))
+          throw new CommandFailed('Enter the e-mail address of the person.', exitBadInput);
+        const forgotten = await withDatabase(load, 'handoff people', async (database) => ({
+          sessions: await forgetSessionsOf(database, email),
+          attempts: await forgetPersonInAttempts(database, email),
+        }));
+        print(options.json, forgotten, show);
+      }),
+    );
+}
+
+function show({ sessions, attempts }: Forgotten): string {
+  return `Ended ${sessions} sessions, and erased the person from ${attempts} requests in the access log.`;
+}
 
 type Parts = SignInServices & SessionServices;
 

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { type Call, startCall } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -12,11 +13,21 @@ import type {
 import { member } from '../../records/members.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import { type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
+import { type CopyLease, type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
-import { copyLease } from './copy-lease.ts';
 import type { CopyTable, FillPositions, StaleRecord } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
+
+/**
+ * Runs in the statement that takes the reader's lease: a copy written under the previous fence continues under the new one;
+ * one that missed a fence is filled again.
+ */
+export const copyLease: CopyLease = {
+  follow: sql`kept as (
+    update copy_state set fence = taken.fence from taken where copy_state.fence = taken.fence - 1
+  )`,
+  age: sql`(select extract(epoch from now() - kept_through)::float8 from copy_state where places is null)`,
+};
 
 /** For so long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
 const longestMs = 10_000;

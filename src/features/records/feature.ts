@@ -1,5 +1,7 @@
 import { historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
+import { seconds, setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { type Resources, resourcesOf } from '../../records/mapping.ts';
 import { memberCache, type RequireFreeBooking, requireFreeBooking } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
@@ -8,7 +10,19 @@ import { type RecordMetrics, recordMetrics } from './metrics.ts';
 import { recordsContext, tags } from './routes/context.ts';
 import { listRoute } from './routes/list.ts';
 import { readRoute, recordRoutes } from './routes/records.ts';
-import { type RecordsSettings, recordsPart } from './settings.ts';
+
+const recordsSettings = {
+  memberCacheSeconds: setting(
+    'MEMBER_CACHE_SECONDS',
+    seconds(0, 300),
+    300,
+    'How long members are cached if no webhook reports a change; 0: off. Without effect with `copy.enabled`.',
+  ),
+};
+
+type RecordsSettings = SettingsOf<typeof recordsSettings>;
+
+const recordsPart: SettingsPart = { table: recordsSettings };
 
 interface Parts {
   resources?: Resources;
@@ -51,8 +65,13 @@ function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
   if (members === undefined) {
     // The members of this org, in the cache that others may share.
     const scope = `${settings.environment}:${crm.connectionHash.slice(0, 16)}`;
-    const seconds = settings.memberCacheSeconds;
-    members = createMemberCache({ cache, scope, seconds, metrics, member: core.resources.member });
+    members = createMemberCache({
+      cache,
+      scope,
+      seconds: settings.memberCacheSeconds,
+      metrics,
+      member: core.resources.member,
+    });
     offers.make(memberCache, members);
   }
   return {

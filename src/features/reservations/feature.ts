@@ -1,17 +1,40 @@
-import { historySources, historySubjects } from '../../api/history.ts';
+import { join } from 'node:path';
+import { Type } from 'typebox';
+import {
+  entry,
+  type FoundEntry,
+  type HistoryKind,
+  type HistorySource,
+  historySources,
+  historySubjects,
+} from '../../api/history.ts';
 import { reservationsOfTrip } from '../../api/trip-parts.ts';
-import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
-import { describeAddress } from '../../platform/simulators/simulator.ts';
+import {
+  type Core,
+  type DoctorCheck,
+  defineFeature,
+  type Erasure,
+  type ErasureStores,
+  NothingToCheck,
+  type Started,
+  secretsOf,
+  settingsOf,
+} from '../../feature.ts';
+import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
+import { randomBytes } from '../../platform/base/chance.ts';
+import { createMetrics } from '../../platform/observability/metrics.ts';
+import type { Settings } from '../../platform/settings/table.ts';
+import { describeAddress, readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
+import { viewOfCreator } from '../../records/created-by.ts';
 import { memberCache, recordCopy, requireFreeBooking, testWorlds } from '../../records/offers.ts';
-import { laterStatuses } from '../../records/quotes-and-bookings.ts';
+import { booking, laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
+import { checkDiningPartner } from './connectors/dining/dining-check.ts';
 import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
-import { diningCheck } from './doctor.ts';
-import { diningHealth } from './health.ts';
 import { type ReservationMetrics, reservationMetrics } from './metrics.ts';
+import type { Plan, PlanStep } from './plan.ts';
 import { PlansTable } from './plans-table.ts';
-import { createReservationHistory } from './reservation-history.ts';
 import { createReservations, type Reservations, startRecovery } from './reservations.ts';
 import { heldByReservation, type ReservationParts, reservationRoutes } from './routes/reservations.ts';
 import { reservationAnswers } from './routes/schemas.ts';
@@ -21,8 +44,97 @@ import {
   readTimeZones,
   reservationsPart,
 } from './settings.ts';
-import { partnerSimulator } from './simulated-partner.ts';
 import { viewOfVisibleFields } from './view.ts';
+
+const partnerSimulator: Simulator = {
+  name: 'dining',
+  async start(settings, secrets, opened) {
+    const { dining, dataDir, production } = settings as Settings & ReservationsSettings;
+    if (dining.baseUrl !== undefined || production) return undefined;
+    const password = await readOrMakeSecret(secrets, dining.passwordSecret, () =>
+      randomBytes(24).toString('base64url'),
+    );
+    const username = 'handoff-gateway';
+    // Imported here only; production never comes here.
+    const { startDiningSimulator } = await import('../../../simulators/dining/simulator.ts');
+    const dataFile = join(dataDir, 'simulated-partner.jsonl');
+    const partner = await startDiningSimulator({ username, password, dataFile });
+    opened.defer(() => partner.close());
+    return {
+      settings: {
+        'dining.baseUrl': partner.url,
+        'dining.username': username,
+        'dining.merchants': dining.merchants.length > 0 ? dining.merchants : partner.merchants,
+      },
+      url: partner.url,
+    };
+  },
+};
+
+const kinds: Readonly<Record<string, HistoryKind>> = {
+  confirmed: 'created',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+
+function createReservationHistory(plans: PlansTable): HistorySource {
+  return async ({ type, id }, { call }) => {
+    if (type !== 'reservation') return [];
+    const plan = await plans.find(id, call.visible(booking.collection));
+    if (plan === undefined || plan.state === 'refused') return [];
+    return entriesOf(plan, await plans.steps(id), call.visibleFields?.(booking.collection));
+  };
+}
+
+function entriesOf(plan: Plan, stored: readonly PlanStep[], visible: VisibleFields): FoundEntry[] {
+  const { creator } = plan;
+  const by = creator && isFieldVisible(visible, 'created_by') ? viewOfCreator(creator) : null;
+  const endpoint = 'POST /v1/reservations';
+  const requested = entry(plan.createdAt, 'requested', { by, endpoint, once: 'requested' });
+  // Steps show the status.
+  if (!isFieldVisible(visible, 'status')) return [requested];
+  // Of one that an older program has made, only its last state is known.
+  const steps = stored.length > 0 ? stored : [{ step: plan.state, at: plan.updatedAt.toISOString() }];
+  return [requested, ...steps.map((one, i) => ofStep(one, steps[i - 1]))];
+}
+
+function ofStep({ step, at }: PlanStep, before: PlanStep | undefined): FoundEntry {
+  // One whose cancellation was refused is confirmed again.
+  const isBack = step === 'confirmed' && before?.step === 'cancelling_table';
+  const kind = isBack ? 'step' : (kinds[step] ?? 'step');
+  return entry(new Date(at), kind, { changes: [{ field: 'step', from: before?.step ?? null, to: step }] });
+}
+
+const diningHealth = Type.Optional(
+  Type.Object(
+    {
+      connected: Type.Boolean(),
+      reason: Type.Optional(
+        Type.String({
+          maxLength: 100,
+          description: '`credentials`: the partner refuses those of the service.',
+        }),
+      ),
+    },
+    { description: 'The dining partner, where there is one.', examples: [{ connected: true }] },
+  ),
+);
+
+const diningCheck: DoctorCheck = {
+  name: 'dining partner',
+  needs: ['secrets manager'],
+  async run(context) {
+    const { dining, production } = settingsOf(context) as Settings & ReservationsSettings;
+    if (dining.baseUrl === undefined) {
+      const instead = production
+        ? 'there are no reservations'
+        : 'a simulated partner runs inside the service';
+      throw new NothingToCheck(`dining.* is not set: ${instead}`);
+    }
+    const metrics = createMetrics(reservationMetrics);
+    return checkDiningPartner({ ...(dining as DiningSettings), secrets: secretsOf(context), metrics });
+  },
+};
 
 type ReservationsCore = Core<ReservationsSettings, ReservationMetrics>;
 

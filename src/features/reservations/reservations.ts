@@ -1,21 +1,52 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../../api/idempotency/ledger.ts';
 import { type Call, everything, startCall, type Visible, withChanges } from '../../platform/base/call.ts';
-import { randomUUID } from '../../platform/base/chance.ts';
+import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { booking } from '../../records/quotes-and-bookings.ts';
-import { type Availability, createAvailability } from './availability.ts';
-import type { TableConnector } from './connectors/connector.ts';
+import type { TableConnector, TableSlot } from './connectors/connector.ts';
 import { createDriver, type DriverOptions } from './driver.ts';
-import { type Merchant, requireOffered } from './merchants.ts';
+import { type Merchant, requireOffered, whyNotOffered } from './merchants.ts';
 import type { Plan, ReservationOrder } from './plan.ts';
 import { type PlanQuery, PlansTable, type RequestOutcome, type TakenPlan } from './plans-table.ts';
 import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { type ReservationView, readParts, viewOfReservation } from './view.ts';
+
+interface TableAvailability {
+  available: boolean;
+  /** RFC 3339 times of tables that are free near the one that is not, the nearest first. */
+  alternatives: string[];
+}
+
+type Availability = (slot: TableSlot, call: Call) => Promise<TableAvailability>;
+
+const gridMs = 30 * 60_000;
+const steps = 3;
+
+function createAvailability(dining: TableConnector): Availability {
+  return async (slot, call) => {
+    const why = whyNotOffered(dining.merchants(call), slot);
+    if (why !== undefined) throw new Problem('not_found', why);
+    const [available = false] = await dining.areFree([slot], call);
+    if (available) return { available, alternatives: [] };
+    const others = neighbours(slot.startAt, wallMs()).map((startAt) => ({ ...slot, startAt }));
+    const free = others.length === 0 ? [] : await dining.areFree(others, call);
+    return { available, alternatives: others.filter((_, i) => free[i]).map(({ startAt }) => startAt) };
+  };
+}
+
+function neighbours(startAt: string, now: number): string[] {
+  const wanted = Date.parse(startAt);
+  const first = Math.ceil(wanted / gridMs - steps) * gridMs;
+  return Array.from({ length: 2 * steps + 1 }, (_, i) => first + i * gridMs)
+    .filter((time) => time !== wanted && time > now && Math.abs(time - wanted) <= steps * gridMs)
+    .sort((a, b) => Math.abs(a - wanted) - Math.abs(b - wanted) || a - b)
+    .map((time) => new Date(time).toISOString());
+}
 
 export interface Reservations {
   readonly partner: string;

@@ -1,11 +1,81 @@
+import { Type } from 'typebox';
 import { forgetClaims } from '../../api/idempotency/claims-table.ts';
+import { defineRoute, type Route } from '../../api/route.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
+import type { Call } from '../../platform/base/call.ts';
+import { adapterFor, modeOf } from '../../platform/base/mode.ts';
+import { Problem } from '../../platform/base/problem.ts';
+import { setting } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
 import { testWorlds } from '../../records/offers.ts';
-import { liveOrTest } from './live-or-test.ts';
-import { type ResetParts, resetRoute } from './routes/reset.ts';
-import { type TestModeSettings, testModePart } from './settings.ts';
+import type { Records } from '../../records/records.ts';
 import { TestRecords } from './test-records.ts';
 import { WorldsTable } from './worlds-table.ts';
+
+interface ResetParts {
+  /** Throws what the database does. */
+  empty(consumerId: string): Promise<void>;
+}
+
+function resetRoute(parts: ResetParts): Route {
+  return defineRoute({
+    method: 'POST',
+    path: '/v1/test/reset',
+    operationId: 'resetTestWorld',
+    tag: 'Test keys',
+    summary: 'Delete the records of the calling test consumer',
+    description:
+      'Deletes its quotes, bookings, hand-offs and reservations, also those that are waiting, and the answers stored under its ' +
+      'Idempotency-Keys. Its keys, webhook endpoints and past events stay. Live consumers get 404.',
+    permission: { anyCredentials: true },
+    idempotencyKey: 'ignored',
+    request: {},
+    answers: { 204: { description: 'The records are deleted.' } },
+    problems: ['not_found', 'store_unavailable'],
+    async handle({ consumer }) {
+      const id = consumer?.id ?? '';
+      if (modeOf(id) === 'live')
+        throw new Problem('not_found', 'There is nothing to reset for live credentials.');
+      await orUnavailable(() => parts.empty(id), { keeps: 'keeps the records of test consumers' });
+      return { status: 204 };
+    },
+  });
+}
+
+function liveOrTest(live: Records, test: Records): Records {
+  const of = (call: Call | undefined) => adapterFor(call ?? {}, { live, test });
+  return {
+    admit: (call) => of(call).admit(call),
+    now: (call) => of(call).now(call),
+    create: (resource, externalId, values, call, options) =>
+      of(call).create(resource, externalId, values, call, options),
+    createAndRead: (resource, externalId, values, call, options) =>
+      of(call).createAndRead(resource, externalId, values, call, options),
+    writeTogether: (writes, call, options) => of(call).writeTogether(writes, call, options),
+    listTogether: (lists, call) => of(call).listTogether(lists, call),
+    findTogether: (keys, call) => of(call).findTogether(keys, call),
+    find: (resource, externalId, call) => of(call).find(resource, externalId, call),
+    findWithDeleted: (resource, externalId, call) => of(call).findWithDeleted(resource, externalId, call),
+    list: (resource, query, call) => of(call).list(resource, query, call),
+    update: (resource, record, values, call) => of(call).update(resource, record, values, call),
+    updateAndRead: (resource, record, values, call) => of(call).updateAndRead(resource, record, values, call),
+    remove: (resource, ref, call) => of(call).remove(resource, ref, call),
+  };
+}
+
+const testModeSettings = {
+  'testKeys.enabled': setting(
+    'TEST_KEYS_ENABLED',
+    Type.Boolean(),
+    true,
+    'Accepts the credentials of test consumers, which never reach Salesforce.',
+  ),
+};
+
+type TestModeSettings = SettingsOf<typeof testModeSettings>;
+
+const testModePart: SettingsPart = { table: testModeSettings };
 
 const unusedDays = 90;
 

@@ -25,10 +25,11 @@ import {
   type StoredRecord,
   WritesRefused,
 } from '../../records/records.ts';
+import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
-import { addEvents, type NewEvent } from '../events/event-log.ts';
+import { shownName } from '../../records/shown-fields.ts';
+import { addEvents, type EventType, type NewEvent } from '../events/event-log.ts';
 import { lostAnswer, meetFault, outOfTime } from './test-faults.ts';
-import { eventOfWrite } from './world-events.ts';
 import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
@@ -40,6 +41,38 @@ import {
   type WorldResource,
   type WorldsTable,
 } from './worlds-table.ts';
+
+type What = 'created' | 'updated' | 'deleted';
+
+/** The event of a write; nobody reads changes of a world, so the write itself reports it. Undefined where nothing has changed. */
+function eventOfWrite(
+  resource: Resource,
+  consumerId: string,
+  what: What,
+  { after, before }: { after: StoredRecord; before?: StoredRecord },
+): NewEvent | undefined {
+  const { name, collection, fields } = resource;
+  const id = after.values['id'] as string;
+  const changed = before && changedFields(resource, before.values, after.values);
+  if (changed?.length === 0) return undefined;
+  const isDeleted = what === 'deleted';
+  return {
+    type: `${name}.${what}` as EventType,
+    resource: { type: name, id },
+    occurredAt: isDeleted ? new Date(wallMs()).toISOString() : (after.values['updated_at'] as string),
+    data: isDeleted ? JSON.stringify({ id }) : createRepresentation({ fields })(after.values),
+    permission: collection as NewEvent['permission'],
+    consumerId,
+    ...(changed && { changed }),
+  };
+}
+
+function changedFields({ fields }: Resource, before: FieldValues, after: FieldValues): string[] {
+  const differing = Object.entries(fields).filter(
+    ([name]) => name !== 'updated_at' && before[name] !== after[name],
+  );
+  return [...new Set(differing.map(([name, field]) => shownName(name, field)))];
+}
 
 /**
  * Look-ups, lists and writes in flight at once, of each kind: each holds a connection to the database, and live requests

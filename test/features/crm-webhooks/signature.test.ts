@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { Webhook } from 'standardwebhooks';
 import { parseWebhookSecrets } from '../../../src/features/crm-webhooks/secrets.ts';
-import { checkSignature } from '../../../src/features/crm-webhooks/signature.ts';
+import { checkSignature } from '../../../src/features/crm-webhooks/webhooks.ts';
 
 /** The vector that the libraries of Standard Webhooks have in their tests. */
 const vector = {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { delayAfter } from '../../../src/features/partner-webhooks/schedule.ts';
+import { delayAfter } from '../../../src/features/partner-webhooks/deliverer.ts';
 
 const now = Date.parse('2027-03-01T08:00:00Z');
 const minute = 60;

@@ -8,6 +8,7 @@ import { requireFields, requireNoApproval, requireOneOf } from '../../../identit
 import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';
 import { isRecordVisible } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { problems } from '../../../platform/base/problems.ts';
 import { isUuid } from '../../../platform/base/uuid.ts';
 import { escapeDirections } from '../../../platform/base/visible-text.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
@@ -15,7 +16,6 @@ import { booking, handedOffFields } from '../../../records/quotes-and-bookings.t
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
-import { handoffEventExamples } from './event-examples.ts';
 import {
   acceptance,
   externalId,
@@ -28,6 +28,42 @@ import {
   viewOfHandoff,
   withoutHiddenFields,
 } from './schemas.ts';
+
+const handoffEventExamples = {
+  'handoff.awaiting_approval': {
+    status: 'awaiting_approval',
+    attempts: 0,
+    completed_at: null,
+    approval: { status: 'pending', decided_by: null, decided_at: null, reason: null },
+  },
+  'handoff.rejected': {
+    status: 'rejected',
+    attempts: 0,
+    approval: {
+      status: 'rejected',
+      decided_by: {
+        consumer_id: 'con_o2tBsovC6m7gYpQd',
+        consumer_name: 'Trip desk',
+        actor: 'ana@example.com',
+        verified: false,
+      },
+      decided_at: '2027-03-02T16:05:13.020Z',
+      reason: 'The guest wants two beds.',
+    },
+  },
+  'handoff.created': { status: 'created' },
+  'handoff.failed': {
+    status: 'failed',
+    problem: {
+      type: '/v1/problems/member_not_found',
+      title: problems.member_not_found.title,
+      status: problems.member_not_found.status,
+      detail: 'The CRM has no member 8673c1d4-1752-87ae-aa59-227b6cc68c14.',
+      code: 'member_not_found',
+      request_id: '933bfcba-80b2-48dd-b31b-e58b7b06d3e3',
+    },
+  },
+};
 
 interface AcceptedParts {
   handoffs: Handoffs;

@@ -4,7 +4,6 @@ import { defineRoute, type Input, json, type Route, type RouteAnswer } from '../
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { version } from '../../../platform/base/version.ts';
-import { CallsInProgress, mostAtOnce } from '../calls-in-progress.ts';
 import { keyOfIntent } from '../intent.ts';
 import type { IntentsTable } from '../intents-table.ts';
 import {
@@ -19,6 +18,28 @@ import {
 import { requestOf, resultOf } from '../tool-call.ts';
 import { wordsFor } from '../tool-words.ts';
 import { describeTool, isShownTo, type Tools, toolsOf } from '../tools.ts';
+
+/** Calls of one consumer in progress at most, on a replica. */
+const mostAtOnce = 32;
+
+class CallsInProgress {
+  readonly #counts = new Map<string, number>();
+
+  isAtLimit(consumerId: string): boolean {
+    return (this.#counts.get(consumerId) ?? 0) >= mostAtOnce;
+  }
+
+  async during<T>(consumerId: string, work: () => Promise<T>): Promise<T> {
+    this.#counts.set(consumerId, (this.#counts.get(consumerId) ?? 0) + 1);
+    try {
+      return await work();
+    } finally {
+      const left = (this.#counts.get(consumerId) ?? 1) - 1;
+      if (left === 0) this.#counts.delete(consumerId);
+      else this.#counts.set(consumerId, left);
+    }
+  }
+}
 
 export interface McpParts {
   publicUrl: () => string;

@@ -16,7 +16,6 @@ import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
 import { type ReservationView, viewOfVisibleFields } from '../view.ts';
-import { reservationEventExamples } from './event-examples.ts';
 import { availabilityRoute, listRoute, memberOf } from './list.ts';
 import { merchantsRoute } from './merchants.ts';
 import {
@@ -30,6 +29,34 @@ import {
   tableFields,
   viewAnswer,
 } from './schemas.ts';
+
+const time = '2027-03-02T16:05:12.000Z';
+
+const reservationEventExamples = {
+  'reservation.confirmed': reservationIn('confirmed', 'confirmed', 'confirmed'),
+  'reservation.cancelled': reservationIn('cancelled', 'cancelled', 'cancelled'),
+  'reservation.failed': reservationIn('failed', null, 'failed'),
+  'reservation.needs_attention': reservationIn('needs_attention', 'pending', 'confirmed'),
+};
+
+function reservationIn(status: string, bookingStatus: string | null, dining: string): object {
+  return {
+    name: 'Casa Olivo: table for 4',
+    created_at: time,
+    updated_at: time,
+    status,
+    erased_at: undefined,
+    booking: { id: 'b3c1b8a4-52f4-4d0e-9a51-0f4f9b3c7d21', status: bookingStatus },
+    dining: {
+      partner: 'dining',
+      start_at: '2027-04-12T19:00:00.000Z',
+      time_zone: 'Europe/Madrid',
+      party_size: 4,
+      booking_id: 'CO-51920',
+      status: dining,
+    },
+  };
+}
 
 const { fields } = booking;
 const name = (description: string, example: string) => line(40, description, example);

@@ -1,19 +1,104 @@
-import { startCall } from '../../../../platform/base/call.ts';
+import { type Call, startCall } from '../../../../platform/base/call.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
+import { type ConnectionState, shareProbe } from '../../../../platform/observability/health.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
 import type { SecretsManager } from '../../../../platform/secrets/secrets-manager.ts';
 import type { ReservationMetrics } from '../../metrics.ts';
 import type { DiningSettings } from '../../settings.ts';
-import type { Connector, TableConnector, TableOrder } from '../connector.ts';
-import { areFree } from './availability.ts';
-import { createBookingServer, methods, partner } from './booking-server.ts';
+import type { Connector, TableConnector, TableOrder, TableSlot } from '../connector.ts';
+import { type BookingServer, createBookingServer, type Method, methods, partner } from './booking-server.ts';
 import { cancel } from './cancel.ts';
 import { create } from './create.ts';
-import type { DiningPart } from './messages.ts';
-import { asProblem } from './partner-failure.ts';
-import { createPartnerHealth } from './partner-health.ts';
-import { createPassword } from './password.ts';
+import { availabilityOf, availabilityRequest, type DiningPart } from './messages.ts';
+import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { createPassword, type Password } from './password.ts';
 import { retrieve } from './retrieve.ts';
+
+interface PartnerHealth {
+  noteOutcome(method: Method, failure: PartnerFailure | undefined): void;
+  check(): Promise<ConnectionState>;
+}
+
+interface PartnerHealthOptions {
+  log: Log;
+  password: Pick<Password, 'generation'>;
+  /** Throws `PartnerFailure`. */
+  healthCheck: () => Promise<unknown>;
+}
+
+/**
+ * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
+ * credentials, so refused credentials of other calls are remembered until they work or are replaced. They are logged for
+ * the operator: such credentials live six months, and only a person can renew them.
+ */
+function createPartnerHealth({ log, password, healthCheck }: PartnerHealthOptions): PartnerHealth {
+  let refused: number | undefined;
+  const isRefused = () => refused === password.generation;
+  const probe = shareProbe(async () => {
+    try {
+      await healthCheck();
+      return { connected: true };
+    } catch (error) {
+      if (error instanceof PartnerFailure) return { connected: false };
+      throw error;
+    }
+  });
+  return {
+    noteOutcome: (method, failure) => {
+      if (failure?.kind === 'credentials') {
+        const facts = { partner, operation: method.name, reason: failure.message };
+        if (!isRefused()) log.error(facts, 'the dining partner refuses our credentials: renew them');
+        refused = password.generation;
+      } else if (method !== methods.healthCheck && acceptedCredentials(failure)) {
+        refused = undefined;
+      }
+    },
+    check: async () => {
+      const state = await probe();
+      return isRefused() ? { connected: false, reason: 'credentials' } : state;
+    },
+  };
+}
+
+function acceptedCredentials(failure: PartnerFailure | undefined): boolean {
+  return failure === undefined || ['invalid', 'missing', 'busy', 'absent'].includes(failure.kind);
+}
+
+/**
+ * Asks for all slots in one call. Partners answer 400 to what they never offer, such as a time outside their opening
+ * hours, and then to the whole call: each slot is asked for alone. Throws `PartnerFailure`.
+ */
+async function areFree(server: BookingServer, slots: readonly TableSlot[], call: Call): Promise<boolean[]> {
+  const free = await ask(server, slots, call);
+  if (free || slots.length === 1) return free ?? [false];
+  return Promise.all(slots.map((slot) => isFree(server, slot, call)));
+}
+
+async function isFree(server: BookingServer, slot: TableSlot, call: Call): Promise<boolean> {
+  const [free = false] = (await ask(server, [slot], call)) ?? [];
+  return free;
+}
+
+/** Undefined where the partner does not accept the question. Throws `PartnerFailure`. */
+async function ask(
+  server: BookingServer,
+  slots: readonly TableSlot[],
+  call: Call,
+): Promise<boolean[] | undefined> {
+  const answer = await server
+    .sendWithRetries(methods.availability, availabilityRequest(slots), call)
+    .catch((error: unknown) => {
+      if (error instanceof PartnerFailure && error.kind === 'invalid') return undefined;
+      throw error;
+    });
+  return answer && slots.map((slot) => availabilityIn(answer.body, slot));
+}
+
+function availabilityIn(answer: unknown, slot: TableSlot): boolean {
+  const available = availabilityOf(answer, slot);
+  if (available === undefined) throw new PartnerFailure('broken', 'the answer is about other slots');
+  return available;
+}
 
 export interface DiningOptions extends DiningSettings {
   secrets: SecretsManager;
