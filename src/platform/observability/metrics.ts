@@ -7,12 +7,120 @@ import {
   Registry,
 } from 'prom-client';
 import { monotonicMs } from '../base/chance.ts';
-import { accessMetrics } from './access-metrics.ts';
-import { batchMetrics } from './batch-metrics.ts';
-import { cacheMetrics } from './cache-metrics.ts';
-import { idempotencyMetrics } from './idempotency-metrics.ts';
-import { jobMetrics } from './job-metrics.ts';
 import { RequestDurations } from './request-durations.ts';
+
+function jobMetrics(registers: Registry[]) {
+  return {
+    jobQueueDepth: new Gauge({
+      name: 'handoff_job_queue_depth',
+      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
+      labelNames: ['queue', 'state'] as const,
+      aggregator: 'max',
+      registers,
+    }),
+    jobFailures: new Counter({
+      name: 'handoff_job_failures_total',
+      help: 'Steps of jobs that failed, repeats of the job included.',
+      labelNames: ['queue', 'step'] as const,
+      registers,
+    }),
+  };
+}
+
+function idempotencyMetrics(registers: Registry[]) {
+  return {
+    idempotencyOutcomes: new Counter({
+      name: 'handoff_idempotency_outcomes_total',
+      help: 'Keyed requests by their outcome in the ledger.',
+      labelNames: ['outcome'] as const,
+      registers,
+    }),
+    idempotencyStoredBytes: new Counter({
+      name: 'handoff_idempotency_stored_bytes_total',
+      help: 'Bytes of answers that were stored for repeats, as they are stored: long ones compressed.',
+      registers,
+    }),
+  };
+}
+
+function cacheMetrics(registers: Registry[]) {
+  return {
+    cacheRejected: new Counter({
+      name: 'handoff_cache_rejected_total',
+      help: 'Values and messages in Redis that were ignored, since they have no valid authentication code.',
+      registers,
+    }),
+  };
+}
+
+function batchMetrics(registers: Registry[]) {
+  return {
+    crmBatchSize: new Histogram({
+      name: 'handoff_crm_batch_size',
+      help: 'Requests that were gathered into one call to the CRM, by what they asked for.',
+      labelNames: ['operation'] as const,
+      buckets: [1, 2, 5, 10, 20, 50, 100, 200],
+      registers,
+    }),
+    crmBatchSplits: new Counter({
+      name: 'handoff_crm_batch_splits_total',
+      help: 'Batches that were sent to the CRM again in parts, to find the record that made all fail, by object.',
+      labelNames: ['object'] as const,
+      registers,
+    }),
+    crmRetries: new Counter({
+      name: 'handoff_crm_retries_total',
+      help: 'Calls and records that were sent to the CRM again, by the failure before.',
+      labelNames: ['reason'] as const,
+      registers,
+    }),
+  };
+}
+
+function accessMetrics(registers: Registry[]) {
+  return {
+    authenticationAttempts: new Counter({
+      name: 'handoff_authentication_attempts_total',
+      help: 'Authentication attempts by result.',
+      labelNames: ['result'] as const,
+      registers,
+    }),
+    secretsLoadedAt: new Gauge({
+      name: 'handoff_secrets_loaded_timestamp_seconds',
+      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      aggregator: 'min',
+      registers,
+    }),
+    consumerFailedAttempts: new Counter({
+      name: 'handoff_consumer_failed_attempts_total',
+      help: 'Attempts with the API key of a consumer that were refused with 401 or 403, by consumer.',
+      labelNames: ['consumer_id'] as const,
+      registers,
+    }),
+    consumerValidUntil: new Gauge({
+      name: 'handoff_consumer_valid_until_timestamp_seconds',
+      help: 'When the credentials of each enabled consumer that has a validUntil end.',
+      labelNames: ['consumer_id'] as const,
+      aggregator: 'max',
+      registers,
+    }),
+    consumerNewNetworks: new Counter({
+      name: 'handoff_consumer_new_networks_total',
+      help: 'Uses of valid credentials from a network (/24 of IPv4, /48 of IPv6) that was new to their consumer; the log names both.',
+      registers,
+    }),
+    auditAttemptsDropped: new Counter({
+      name: 'handoff_audit_attempts_dropped_total',
+      help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',
+      registers,
+    }),
+    tlsHandshakeFailures: new Counter({
+      name: 'handoff_tls_handshake_failures_total',
+      help: 'Connections to the API port that never got through the TLS handshake.',
+      registers,
+    }),
+  };
+}
 
 export type MetricGroup<M extends object> = (registers: Registry[]) => M;
 
