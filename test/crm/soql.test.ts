@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { parseQuery } from '@jetstreamapp/soql-parser-js';
 import fc from 'fast-check';
-import { formatDateTime, quoteText } from '../../src/crm/soql/literal.ts';
-import { findQuery, pageQuery, toSoql } from '../../src/crm/soql/query.ts';
+import { findQuery, formatDateTime, pageQuery, quoteText, toSoql } from '../../src/crm/soql/query.ts';
 import { member } from '../../src/records/members.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
 
