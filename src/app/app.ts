@@ -4,7 +4,9 @@ import { createCursorCodec } from '../api/pipeline/cursor.ts';
 import type { Route } from '../api/route.ts';
 import { createServer, type Server, type ServerOptions } from '../api/server.ts';
 import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
-import type { SimulatedOrg } from '../crm/simulated-org.ts';
+import { createDatabaseBudgetStore } from '../crm/budget/budget-store.ts';
+import { type Crm, createCrm } from '../crm/crm.ts';
+import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import type { Core, Started as StartedFeature } from '../feature.ts';
 import { features } from '../features.ts';
 import {
@@ -22,16 +24,44 @@ import { answerLimits } from '../platform/http/connections.ts';
 import { createHealth, type Probe, shareProbe } from '../platform/observability/health.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
-import type { Settings, TlsSettings } from '../platform/settings/table.ts';
+import type { CrmSettings, Settings, TlsSettings } from '../platform/settings/table.ts';
 import { type Simulated, withSimulated } from '../platform/simulators/simulator.ts';
+import { createDatabaseLocks } from '../platform/store/database-locks.ts';
 import { fieldNamesOf } from '../records/field-names.ts';
-import { listOf, resourcesOf } from '../records/mapping.ts';
+import { listOf, type Resources, resourcesOf } from '../records/mapping.ts';
 import { testWorlds } from '../records/offers.ts';
-import { connectCrm } from './connect-crm.ts';
 import { startJobs } from './jobs.ts';
+import { resourcesFor } from './mapping.ts';
 import { createAllMetrics } from './metrics.ts';
 import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
+
+interface Connected {
+  crm: Crm;
+  resources: Resources;
+  org: SimulatedOrg | undefined;
+}
+
+async function connectCrm(platform: Platform): Promise<Connected> {
+  const { settings, opened, secrets, cache, database, consumers } = platform;
+  const { environment } = settings;
+  const org = await orgSimulator.start(settings, secrets, opened);
+  const withOrg = withSimulated(settings, org);
+  const resources = resourcesFor(withOrg);
+  const crm = createCrm({
+    ...(withOrg.crm as CrmSettings),
+    ...platform,
+    resources,
+    environment,
+    crmShareOf: (id) => consumers.directory.consumer(id)?.crmShare,
+    spareLocks: createDatabaseLocks(database),
+    // A process with a cache of its own must not forget with a restart what was spent.
+    ...(cache.kind === 'memory' && { ownBudgetStore: createDatabaseBudgetStore(database, environment) }),
+  });
+  opened.defer(() => crm.stop());
+  await crm.start();
+  return { crm, resources, org };
+}
 
 export interface App {
   start(): Promise<Started>;

@@ -1,11 +1,16 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
+import { resourcesFor } from '../../app/mapping.ts';
+import { createCrmCheck } from '../../crm/crm-check.ts';
 import {
+  type Described,
   type DescribedField,
   type DescribedObject,
   isRequired,
   type ListedObject,
 } from '../../crm/describe.ts';
+import { checkResource } from '../../crm/schema-check.ts';
+import { startEmptyOrg } from '../../crm/simulated-org.ts';
 import {
   addGroup,
   CommandFailed,
@@ -16,13 +21,103 @@ import {
   runCommand,
   table,
 } from '../../platform/command-line/command.ts';
+import { createLog } from '../../platform/observability/log.ts';
+import { createMetrics } from '../../platform/observability/metrics.ts';
+import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import { SettingsError } from '../../platform/settings/settings.ts';
-import { listOf } from '../../records/mapping.ts';
-import { connectOrg, type OrgConnection } from './connection.ts';
-import { type OrgProblem, problemsOf } from './faults.ts';
+import type { CrmSettings, Settings } from '../../platform/settings/table.ts';
+import { withSimulated } from '../../platform/simulators/simulator.ts';
+import { listOf, type Resources } from '../../records/mapping.ts';
+import type { Misfit } from '../../records/org-fit.ts';
+import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { formatProposal } from './mapping-text.ts';
 import { packageFiles, writePackage } from './package.ts';
 import { proposeMapping, toMapping } from './propose.ts';
+
+/** Objects that one call describes (REST Developer Guide, Composite: 25 subrequests). */
+const describedAtOnce = 25;
+
+/** The org of the settings, as the commands `handoff org` ask it. Methods throw `CrmFailure`, `Problem`. */
+interface OrgConnection {
+  /** The mapping that the settings name, laid over the declarations. Throws `SettingsError`. */
+  resources(mappingFile?: string): Resources;
+  apiVersion: string;
+  listObjects(): Promise<ListedObject[]>;
+  describe(names: readonly string[]): Promise<Described>;
+  checkOwners(resources: Resources): Promise<string[]>;
+  objectsNotSeen(resources: Resources): Promise<string[]>;
+}
+
+/**
+ * Signs in to the org of the settings, or to a simulated one that has no records, so that a running service is not
+ * disturbed. Closed with `opened`. Throws `TokenFailure`, `SecretsUnavailable`.
+ */
+async function connectOrg(settings: Settings, opened: AsyncDisposableStack): Promise<OrgConnection> {
+  const secrets = await openSecretsManager(settings, createLog('silent'));
+  opened.defer(() => secrets.close());
+  const org = await startEmptyOrg(settings, secrets, opened);
+  const connected = withSimulated(settings, org);
+  const { environment } = settings;
+  const crm = createCrmCheck({
+    ...(connected.crm as CrmSettings),
+    environment,
+    secrets,
+    metrics: createMetrics(),
+  });
+  opened.defer(() => crm.close());
+  const token = await crm.signIn(await crm.sign());
+  return {
+    resources: (mappingFile) =>
+      resourcesFor(mappingFile === undefined ? connected : { crm: { ...connected.crm, mappingFile } }),
+    apiVersion: connected.crm.apiVersion,
+    listObjects: () => crm.listObjects(token),
+    checkOwners: (resources) => crm.checkOwners(resources, token),
+    objectsNotSeen: (resources) => crm.objectsNotSeen(resources, token),
+    async describe(names) {
+      const described: [string, DescribedObject | null][] = [];
+      for (let start = 0; start < names.length; start += describedAtOnce)
+        described.push(...(await crm.describe(names.slice(start, start + describedAtOnce), token)));
+      return new Map(described);
+    },
+  };
+}
+
+interface OrgProblem {
+  object: string;
+  /** Null: the object itself. */
+  field: string | null;
+  problem: string;
+  advice: string;
+}
+
+function problemsOf(resources: Resources, described: Described): OrgProblem[] {
+  // Whether there will be reservations is not known here.
+  resources.booking.fit.laterStatuses = laterStatuses;
+  return listOf(resources).flatMap((resource) =>
+    checkResource(resource, described, resources.member.crmObject).misfits.map((misfit) => ({
+      object: resource.crmObject,
+      field: misfit.column,
+      problem: misfit.problem,
+      advice: adviceFor(misfit),
+    })),
+  );
+}
+
+function adviceFor({ column, problem, needs }: Misfit): string {
+  if (problem.includes('not there'))
+    return `Make it with \`handoff org package\`, name another ${column === null ? 'object' : 'field'} in the mapping, or give the integration user the permission to see it.`;
+  if (problem.includes('may not'))
+    return 'Assign the permission set of `handoff org package` to the integration user.';
+  if (needs.includes('create'))
+    return 'Map a field of the API to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.';
+  if (problem.includes('characters'))
+    return 'Make the field longer in the org, or name another one in the mapping.';
+  if (problem.includes('the value'))
+    return `Add ${problem.includes('the values') ? 'them' : 'the value'} to the picklist, or set \`status: null\` in the mapping.`;
+  if (problem.includes('unique') || problem.includes('external ID'))
+    return 'Make the field unique and an external ID, or name another field in the mapping.';
+  return 'Name another field in the mapping, or change the field in the org.';
+}
 
 /** Objects that `org map` looks at: enough for a large org, and few calls. */
 const mostObjects = 500;
