@@ -1,3 +1,4 @@
+import { randomUUID } from '../../platform/base/chance.ts';
 import { type Mode, modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -20,14 +21,53 @@ import {
   type VersionedConsumer,
 } from './consumer-store.ts';
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
-import { holdShare, requireFreeShare } from './crm-shares.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
 import { checkPermissions, type FieldNames } from './permissions.ts';
 import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
-import { BrokenConsumer } from './stored-consumer.ts';
+import { BrokenConsumer, undefinedIfBroken } from './stored-consumer.ts';
 import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
+
+const lastRaisedName = 'crm-shares';
+/** Per cent of the calls. */
+const all = 100;
+
+interface SharesOptions {
+  secrets: Pick<SecretsManager, 'read' | 'write'>;
+  store: Pick<ConsumerStore, 'find' | 'list' | 'save'>;
+}
+
+/** Throws `Problem` conflict where the shares of the other consumers leave less. Throws `SecretsUnavailable`. */
+async function requireFreeShare(
+  { id, crmShare }: { id?: string; crmShare: number },
+  { store }: Pick<SharesOptions, 'store'>,
+): Promise<void> {
+  let left = all;
+  for (const other of await store.list()) if (other.id !== id) left -= other.crmShare ?? 0;
+  if (crmShare <= left) return;
+  throw new Problem(
+    'conflict',
+    `crmShare can be ${left} at most: the shares of the other consumers come to ${all - left}, and all together to ${all}.`,
+  );
+}
+
+/**
+ * Checks a consumer whose record was read before and is about to be written with a larger share, in a way that two raises
+ * at the same time cannot both succeed, on whichever replica or command line. A raise writes who it is for. The next one
+ * first marks that consumer's record: if it is not written yet, that write fails and its request starts again; if it is,
+ * its share counts. Throws `VersionConflict` as well, where another raise came first.
+ */
+async function holdShare(consumer: Consumer, options: SharesOptions): Promise<void> {
+  const { secrets, store } = options;
+  const { id, crmShare } = consumer;
+  const last = await secrets.read(lastRaisedName);
+  const lastId = last?.value.trim() ?? id;
+  const other = lastId === id ? undefined : await store.find(lastId).catch(undefinedIfBroken);
+  if (other !== undefined) await store.save({ ...other.consumer, shareMark: randomUUID() }, other.version);
+  await requireFreeShare({ id, crmShare: crmShare ?? 0 }, options);
+  await secrets.write(lastRaisedName, `${id}\n`, last?.version ?? null);
+}
 
 export interface Rotation extends CredentialPair {
   id: string;

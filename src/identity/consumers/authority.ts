@@ -1,15 +1,56 @@
+import { randomUUID } from '../../platform/base/chance.ts';
 import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Author } from '../audit/audit-event.ts';
-import { holdAnotherAdministrator, isAdministrator, type OtherAdministrators } from './administrators.ts';
 import { invalidCredentials } from './authentication.ts';
 import { type Bounds, requireWithin, unbounded } from './ceiling.ts';
-import { type Consumer, isActive, isExpired, type PermissionAction } from './consumer.ts';
-import type { VersionedConsumer } from './consumer-store.ts';
+import { allows, type Consumer, isActive, isExpired, type PermissionAction } from './consumer.ts';
+import type { ConsumerStore, VersionedConsumer } from './consumer-store.ts';
+import type { ConsumerDirectory } from './directory.ts';
 import { requireOneOf } from './permissions.ts';
 import { withinScopes } from './scopes.ts';
-import { BrokenConsumer } from './stored-consumer.ts';
+import { BrokenConsumer, undefinedIfBroken } from './stored-consumer.ts';
 import { isManagedBy } from './test-families.ts';
+
+function isAdministrator(consumer: Consumer): boolean {
+  const { id, enabled = true, validUntil = null } = consumer;
+  const isLasting = enabled && validUntil === null;
+  return isLasting && modeOf(id) === 'live' && allows(consumer, 'consumers', 'write');
+}
+
+interface OtherAdministrators {
+  store: Pick<ConsumerStore, 'find' | 'save'>;
+  directory: Pick<ConsumerDirectory, 'newestFirst' | 'refresh'>;
+}
+
+/**
+ * Makes sure that there is another administrator than the one of that id, whose record was read before and is about to be
+ * changed or deleted. It writes a mark to the other one's record: a request that takes that one's rights at the same time, on
+ * whichever replica, has read its record before, fails to write over the mark, and starts again. Throws `Problem`
+ * conflict where there is no other, `VersionConflict`, `SecretsUnavailable`.
+ */
+async function holdAnotherAdministrator(id: string, options: OtherAdministrators): Promise<void> {
+  if (await markOne(id, options)) return;
+  // Another replica may have made one a moment ago.
+  await options.directory.refresh();
+  if (await markOne(id, options)) return;
+  throw new Problem(
+    'conflict',
+    'This is the last enabled consumer with consumers:write and without validUntil, so it cannot be changed like this. The ' +
+      'command line can.',
+  );
+}
+
+async function markOne(id: string, { store, directory }: OtherAdministrators): Promise<boolean> {
+  const others = directory.newestFirst().filter((other) => other.id !== id && isAdministrator(other));
+  for (const other of others) {
+    const found = await store.find(other.id).catch(undefinedIfBroken);
+    if (found === undefined || !isAdministrator(found.consumer)) continue;
+    await store.save({ ...found.consumer, administratorMark: randomUUID() }, found.version);
+    return true;
+  }
+  return false;
+}
 
 /** Authority for a change by the API, checked against the record just before it is written; the command line has none. */
 export interface Authority {

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Attempt } from '../../../src/identity/audit/attempt.ts';
 import { createAttemptIds, firstAttemptIdOf } from '../../../src/identity/audit/attempt.ts';
-import { AttemptArchive } from '../../../src/identity/audit/attempt-archive.ts';
+import { AttemptArchive, OwnEntries } from '../../../src/identity/audit/attempt-archive.ts';
 import {
   AttemptTable,
   type StoredAttempt,
   type StoredTotal,
 } from '../../../src/identity/audit/attempt-table.ts';
-import { OwnEntries } from '../../../src/identity/audit/own-entries.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { migrate } from '../../../src/platform/store/migrate.ts';
