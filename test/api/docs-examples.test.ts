@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { pageDocument } from '../../src/api/openapi/page-document.ts';
+import { pageDocument } from '../../src/api/openapi/readable-page.ts';
 import { codeBlocks } from '../docs/pages.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
