@@ -6,6 +6,7 @@ import { type Field, fieldOf, fieldsOf, parseDigits } from '../shared/json-text.
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { memberName } from '../shared/members.ts';
+import { Amount, isMoney } from '../shared/money.tsx';
 import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { type Session, useSession, withQuery } from '../shared/session.ts';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
@@ -159,6 +160,8 @@ function FieldValue({ member, name, text }: Field & { member: Whose | undefined 
       </>
     );
   if (name === 'created_by' && text.startsWith('{')) return <MakerName maker={JSON.parse(text) as Maker} />;
+  // Its currency isn't said: the one of the details may be another.
+  if (isMoney({ name, text })) return <Amount money={{ amount: text, currency: undefined }} />;
   return <Value json={text} label={labelOf(name)} />;
 }
 

@@ -6,14 +6,14 @@ const decimal = /^\d+(\.\d+)?$/;
 
 /** `1,204.55 EUR` as the reader writes numbers; what is no plain decimal stays as it was sent. */
 function formatMoney({ amount, currency }: Money): string {
-  const text = decimal.test(amount) ? grouped(amount, currency) : amount;
+  const text = decimal.test(amount) ? grouped(amount) : amount;
   return currency === undefined ? text : `${text} ${currency}`;
 }
 
-function grouped(amount: string, currency: string | undefined): string {
+function grouped(amount: string): string {
   const sent = amount.split('.')[1]?.length ?? 0;
   // JSON numbers lose the zero of 612.40.
-  const digits = currency !== undefined && sent === 1 ? 2 : sent;
+  const digits = sent === 1 ? 2 : sent;
   const format = new Intl.NumberFormat(undefined, {
     minimumFractionDigits: digits,
     maximumFractionDigits: digits,
@@ -32,6 +32,14 @@ export function Amount({ money }: { money: Money }): VNode {
       {formatMoney(money)}
     </span>
   );
+}
+
+const moneyNames = /(^|_)(budget|price|amount|total|cost|costs|fee|fees|deposit|fare|net|gross)$/;
+
+/** Whether a field of a record is an amount by its name, such as `budget` or `netPrice`, and by its value. */
+export function isMoney({ name, text }: { name: string; text: string }): boolean {
+  const words = name.replace(/([a-z\d])([A-Z])/g, '$1_$2').toLowerCase();
+  return moneyNames.test(words) && decimal.test(text);
 }
 
 /** Sums by currency. Amounts without a currency, or not written as a plain decimal, are in none. */

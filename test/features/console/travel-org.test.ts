@@ -94,7 +94,13 @@ describe('a start with the simulated travel org', () => {
       const values = await overview.getByRole('definition').allTextContents();
       const shown = Object.fromEntries(names.map((name, index) => [name, values[index]]));
       const expected = {
-        ...{ Budget: '1500.5', Nights: '7', 'Check in': '12 Apr 2027', Board: 'Half board', Flexible: 'Yes' },
+        ...{
+          Budget: '1,500.50',
+          Nights: '7',
+          'Check in': '12 Apr 2027',
+          Board: 'Half board',
+          Flexible: 'Yes',
+        },
         ...{ Wishes: '–', 'Sales team': 'Online' },
       };
       assert.deepEqual({ ...shown, ...expected }, shown);
