@@ -39,6 +39,8 @@ interface RecordProps {
   subject: Subject | undefined;
 }
 
+const words: { [type: string]: string } = { handoff: 'hand-off', webhook_endpoint: 'webhook endpoint' };
+
 /** What it happened to, by name where it has one, with a link where there is a page of it. */
 function Record({ event: { type, resource, data }, subject }: RecordProps): VNode {
   const { type: made } = JSON.parse(data) as { type?: string };
@@ -53,7 +55,7 @@ function Record({ event: { type, resource, data }, subject }: RecordProps): VNod
           {name}
         </a>
       )}{' '}
-      <span class="quiet">{resource.type.replaceAll('_', ' ')}</span>
+      <span class="quiet">{words[resource.type] ?? resource.type}</span>
       {subject && <GlanceLine facts={{ ...subject.facts, price: undefined }} />}
     </>
   );

@@ -57,7 +57,12 @@ export function ResultCard({ result, trip, picks, latest, choice, onChange }: Ca
           />
         </label>
       )}
-      <Facts result={result} heading={heading} now={now} />
+      <Facts
+        result={result}
+        heading={heading}
+        now={now}
+        isEndTold={choice.findings.some(({ isOfEnd }) => isOfEnd)}
+      />
       {choice.findings.map(({ isProblem, text }) => (
         <p class={isProblem ? 'notice bad' : 'notice'}>{text}</p>
       ))}
@@ -173,9 +178,11 @@ interface FactsProps {
   result: Result;
   heading: string;
   now: number;
+  /** A check has told when the offer ends. */
+  isEndTold: boolean;
 }
 
-function Facts({ result, heading, now }: FactsProps): VNode {
+function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
   const facts = useMemo(() => glance(parseDigits(result.details)), [result.details]);
   const { kind, price, previousPrice, when } = facts;
   const expiresAt = result.validUntil === undefined ? facts.expiresAt : Date.parse(result.validUntil);
@@ -203,7 +210,7 @@ function Facts({ result, heading, now }: FactsProps): VNode {
           The price has changed: it was <Amount money={previousPrice} />.
         </p>
       )}
-      {expiresAt !== undefined && (
+      {expiresAt !== undefined && !isEndTold && (
         <Expiry at={expiresAt} now={now} isSure={result.validUntil !== undefined} />
       )}
     </>

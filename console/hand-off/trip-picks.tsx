@@ -15,6 +15,8 @@ const mostItems = 25;
 export interface Finding {
   /** With it the hand-off would be refused; else somebody may want to know. */
   isProblem: boolean;
+  /** It tells when the offer ends. */
+  isOfEnd?: boolean;
   text: string;
 }
 
@@ -96,7 +98,8 @@ function sorted({ problems, warnings }: HandoffCheck, chosen: readonly Result[])
     for (const { pointer = '', message } of errors as { pointer?: string; message: string }[])
       add(pointer, { isProblem: true, text: message });
   }
-  for (const { pointer, detail } of warnings) add(pointer, { isProblem: false, text: detail });
+  for (const { pointer, detail, code } of warnings)
+    add(pointer, { isProblem: false, isOfEnd: code === 'offer_ends_soon', text: detail });
   return { ofResults, others };
 }
 

@@ -100,10 +100,12 @@ function Deliveries({ activity }: { activity: Activity }): VNode | null {
   const oldest = pointsOf(activity, 'deliveries_oldest').at(-1)?.[1];
   if (oldest === undefined) return null;
   const failures = totalOf(activity, 'delivery_failures');
+  const delivered = totalOf(activity, 'deliveries');
+  if (delivered + failures + oldest === 0) return <p>Webhooks: nothing sent, and nothing waiting.</p>;
   const waits = oldest > 0 ? `The oldest event has waited for ${inUnits(oldest)}.` : 'None are waiting.';
   return (
     <p>
-      Webhooks: {countOf(totalOf(activity, 'deliveries'), 'event')} delivered,{' '}
+      Webhooks: {countOf(delivered, 'event')} delivered,{' '}
       {failures > 0 ? (
         <strong class="headline waiting">{countOf(failures, 'attempt')} failed.</strong>
       ) : (

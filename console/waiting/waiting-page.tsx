@@ -1,6 +1,6 @@
 import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { useLoad } from '../shared/load.ts';
@@ -22,7 +22,7 @@ import { Ago } from '../shared/time.tsx';
 import { Actions, rightsOn } from './actions.tsx';
 import { AskedBy, detailsIn, ForWhom, stateOf, wordOf } from './handoff-parts.tsx';
 import { useInboxKeys } from './inbox-keys.ts';
-import { useNames } from './names.ts';
+import { noteName, useNames } from './names.ts';
 import { type Handoffs, readHandoffs } from './read-handoffs.ts';
 import { type Decisions, useDecisions } from './use-decisions.ts';
 
@@ -77,7 +77,11 @@ interface InboxProps {
 }
 
 function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
+  const session = useSession();
   const factsOf = useHandoffFacts(open);
+  useEffect(() => {
+    for (const one of open) if (one.request) noteName(session, pathOfRecord(one), one.request.result.name);
+  }, [open]);
   const { attributesOf, goOnFrom } = useInboxKeys(open);
   if (open.length === 0)
     return (

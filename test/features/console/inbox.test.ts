@@ -258,6 +258,17 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
+  test('what was seen waiting keeps its name once it is done, in an outage too', async () => {
+    const { page, close, ids } = await openInbox('Named before');
+    await page.clock.resume();
+    await page.route('**/v1/quotes/*', (route) => route.fulfill({ status: 503, body: 'none' }));
+    const path = `/v1/handoffs/${ids[0]}/approve`;
+    assert.equal((await gateway.request(path, { method: 'POST', as: gateway.admin })).status, 202);
+    const done = page.getByRole('region', { name: 'Done hand-offs' }).getByRole('row');
+    await textOf(done, /Named before.*created/s);
+    await close();
+  });
+
   test('what decides is in view at 200 % zoom and on a phone', async () => {
     const valid_until = new Date(Date.now() + 7_200_000).toISOString();
     await ask('Decided by its price', { valid_until });
