@@ -37,7 +37,7 @@ const style =
   'nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1rem;list-style:none;padding:0}nav [aria-current]{font-weight:bold;text-decoration:none}' +
   'main{max-width:50rem}h2{margin-top:2.5rem}code{font-size:.9em}pre,.table{overflow:auto}pre{padding:1rem;border:1px solid;border-radius:.3rem}' +
   'table{border-collapse:collapse}th,td{border:1px solid #8888;padding:.3rem .6rem;text-align:left;vertical-align:top}' +
-  'blockquote{margin:1rem 0;padding:0 1rem;border-left:.3rem solid}.check{list-style:square}';
+  'blockquote{margin:1rem 0;padding:0 1rem;border-left:.3rem solid}li:has(>.check){list-style:none}';
 const styleHash = createHash('sha256').update(style).digest('base64');
 
 export const guidePolicy = `default-src 'none'; style-src 'sha256-${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
