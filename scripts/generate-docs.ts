@@ -158,7 +158,7 @@ Every error is a problem document (RFC 9457), \`application/problem+json\`:
 \`\`\`
 
 There may also be \`errors\` (up to 20 faults of the request, each with \`message\` and a \`pointer\` into the body, a \`parameter\` or a \`header\`), \`retry_after\`
-(seconds, as \`Retry-After\`), and \`external_id\` (a write without Idempotency-Key whose outcome is unknown: look this record up first). What isn't valid HTTP is
+(seconds, as \`Retry-After\`), and \`external_id\` (a write without Idempotency-Key whose outcome is unknown: look this record up first). Invalid HTTP is
 \`invalid_request\` with 400, 408 or 431: [time and size](rate-limits.md#time-and-size).
 
 Programs decide by \`code\`, which never changes its meaning. \`/v1/problems/<code>\` says what to do, with an example:

@@ -71,7 +71,7 @@ export const platformSettings = {
     'MAX_CONNECTIONS',
     Type.Integer({ minimum: 1, maximum: 1_000_000 }),
     10_000,
-    'Connections to the API at once, for each replica; a further one replaces one without a request.',
+    'Connections to the API at once, for each replica; beyond it a new one replaces an idle one.',
   ),
   trustProxies: setting(
     'TRUST_PROXIES',
@@ -143,7 +143,7 @@ export const platformSettings = {
     'CRM_DUPLICATE_RULES',
     oneOf('obey', 'allow'),
     'obey',
-    '`allow` saves records of which a duplicate rule only warns.',
+    '`allow` saves records that a duplicate rule only warns about.',
   ),
   'crm.mappingFile': setting(
     'CRM_MAPPING_FILE',
@@ -161,7 +161,7 @@ export const platformSettings = {
     'CRM_OWNER_VERIFIED_ONLY',
     Type.Boolean(),
     false,
-    'Only people who have signed in own records, nobody from `X-Actor`.',
+    'Only people who have signed in own records, not those that `X-Actor` names.',
   ),
   'crm.tokenLifetimeSeconds': setting(
     'CRM_TOKEN_LIFETIME_SECONDS',
@@ -258,7 +258,7 @@ export const platformSettings = {
     'SHUTDOWN_SECONDS',
     seconds(1, 600),
     25,
-    'When the process ends at the latest after a stop signal.',
+    'Longest time from a stop signal until the process ends.',
   ),
   logLevel: setting(
     'LOG_LEVEL',
