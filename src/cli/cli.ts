@@ -15,27 +15,27 @@ import { registerTryCommand } from './try.ts';
 export function createProgram(): Command {
   const program = new Command('handoff')
     .description(
-      'Handoff Gateway: hands search results off to Salesforce, and gives partners an API to its records',
+      'Handoff Gateway hands search results off to Salesforce, and gives partners an API to its records.',
     )
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
-    .option('--config <file>', 'settings file (default: handoff.config.json, if it exists)')
+    .option('--config <file>', 'settings file (default: handoff.config.json if it exists)')
     .commandsGroup(commandHeadings.service);
   configureHelp(program);
   const load = () => loadSettings(process.env, program.opts<{ config?: string }>().config);
 
   program
     .command('serve')
-    .description('run the service')
+    .description('run the gateway')
     .action(() => serve(load()));
   registerTryCommand(program, load);
   program
     .command('migrate')
-    .description("update the database's tables to this version")
+    .description('update the database schema to this version')
     .action(() => migrateDatabase(load()));
   program
     .command('doctor')
-    .description('check the settings and every connected system, and say what to fix')
+    .description('check the settings and all connected systems, and say what to fix')
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }) => runDoctor(load, json));
   for (const { commands } of features) commands?.(program, load);

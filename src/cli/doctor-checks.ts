@@ -37,21 +37,21 @@ export const checks: readonly DoctorCheck[] = [
   { name: 'keys and consumers', needs: ['secrets manager'], run: checkConsumers },
   { name: 'database', needs: ['settings'], run: checkDatabase },
   { name: 'cache', needs: ['settings'], run: checkCache },
-  { name: 'CRM private key', needs: ['secrets manager'], run: checkPrivateKey },
-  { name: 'CRM certificate', needs: ['CRM private key'], run: checkCertificate },
-  { name: 'CRM token', needs: ['CRM private key'], run: checkToken },
-  { name: 'CRM version', needs: ['CRM token'], run: checkVersion },
-  { name: 'CRM call', needs: ['CRM token'], run: checkCall },
-  { name: 'CRM fields', needs: ['CRM version'], run: checkFields },
-  { name: 'CRM owners', needs: ['CRM fields'], run: checkOwners },
-  { name: 'CRM calls', needs: ['CRM fields'], run: checkCalls },
+  { name: 'Salesforce private key', needs: ['secrets manager'], run: checkPrivateKey },
+  { name: 'Salesforce certificate', needs: ['Salesforce private key'], run: checkCertificate },
+  { name: 'Salesforce sign-in', needs: ['Salesforce private key'], run: checkToken },
+  { name: 'Salesforce version', needs: ['Salesforce sign-in'], run: checkVersion },
+  { name: 'Salesforce user', needs: ['Salesforce sign-in'], run: checkCall },
+  { name: 'Salesforce fields', needs: ['Salesforce version'], run: checkFields },
+  { name: 'Salesforce owners', needs: ['Salesforce fields'], run: checkOwners },
+  { name: 'Salesforce calls', needs: ['Salesforce fields'], run: checkCalls },
   ...features.flatMap(({ checks: ofFeature }) => ofFeature ?? []),
 ];
 
 async function checkSettings(context: DoctorContext): Promise<string> {
   const settings = context.load();
   context.settings = settings;
-  return `environment ${settings.environment}`;
+  return `${settings.environment} environment`;
 }
 
 async function checkSecrets(context: DoctorContext): Promise<string> {
@@ -68,7 +68,7 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
   const names = await secrets.list(consumersFolder);
   if (names.length === 0)
-    return 'no consumers yet: make one with `handoff consumers create`, or start the service for the first time';
+    return 'No consumers yet. Create one with `handoff consumers create`, or start the gateway, which creates the first ones.';
   const log = createLog('silent');
   const consumers = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 3600 });
   await consumers.keys.load();
@@ -78,7 +78,7 @@ async function checkConsumers(context: DoctorContext): Promise<string> {
   const broken = found.filter(({ status }) => status === 'rejected').length;
   if (broken === 0) return `${(await consumers.store.list()).length} consumers`;
   throw new Error(
-    `${broken} of ${names.length} consumers cannot be read: restore them from a backup, or delete them.`,
+    `Can't read ${broken} of ${names.length} consumers. Restore them from a backup, or delete them.`,
   );
 }
 
@@ -86,7 +86,7 @@ async function checkDatabase(context: DoctorContext): Promise<string> {
   const settings = settingsOf(context);
   const { databaseUrl, dataDir } = settings;
   if (!databaseUrl && !existsSync(join(dataDir, 'database'))) {
-    throw new NothingToCheck('embedded; the first start makes it');
+    throw new NothingToCheck('The first start creates the embedded database.');
   }
   const database = await unlessInUse(openDatabase(settings, context.opened, purpose));
   context.isLocked = !databaseUrl;
@@ -94,17 +94,17 @@ async function checkDatabase(context: DoctorContext): Promise<string> {
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
   if (refusal !== undefined) throw new Error(refusal);
   if (applied > known)
-    return `${what}, schema version ${applied}, made by a newer version; this version can use it`;
+    return `${what}, schema version ${applied}, from a newer version that this one is compatible with`;
   if (missing === 0) return `${what}, schema version ${applied}`;
-  return `${what}, schema version ${applied} of ${known}: the service updates it when it starts`;
+  return `${what}, schema version ${applied} of ${known}; the gateway updates it at its next start`;
 }
 
 async function checkCache(context: DoctorContext): Promise<string> {
   const { redisUrl } = settingsOf(context);
-  if (redisUrl === undefined) return 'in the process';
+  if (redisUrl === undefined) return 'in memory';
   const cache = await connectRedis(redisUrl, context.opened);
   await cache.checkHealth().catch(({ message }: Error) => {
-    throw new Error(`Redis does not answer: check redisUrl and the network (${message}).`);
+    throw new Error(`Redis isn't responding (${message}). Check redisUrl and the network.`);
   });
   context.cache = cache;
   return 'Redis';
@@ -125,7 +125,7 @@ async function checkPrivateKey(context: DoctorContext): Promise<string> {
   context.opened.defer(() => crm.close());
   context.crm = crm;
   context.assertion = await crm.sign();
-  return `${settings.crm.privateKeySecret}${org ? ', of the simulated org' : ''}`;
+  return `${settings.crm.privateKeySecret}${org ? ' (simulated org)' : ''}`;
 }
 
 const certificateDays = 30;
@@ -133,16 +133,16 @@ const certificateDays = 30;
 async function checkCertificate(context: DoctorContext): Promise<string> {
   const { certificate } = crmOf(context);
   if (settingsOf(context).crm.loginUrl === undefined)
-    throw new NothingToCheck('the simulated org needs none');
+    throw new NothingToCheck("The simulated org doesn't need one.");
   if (certificate === undefined)
     throw new NothingToCheck(
-      'not known: add the certificate to the file of the private key, and its expiry is watched',
+      'Add the certificate to the private key file, and the gateway watches when it expires.',
     );
-  if (!certificate.fits) throw new Error('The certificate after the private key belongs to another key.');
+  if (!certificate.fits) throw new Error("The certificate in the private key file doesn't match the key.");
   const end = new Date(certificate.endsAt).toISOString().slice(0, 10);
   if (certificate.endsAt - wallMs() < certificateDays * 86_400_000)
-    throw new Error(`It ends on ${end}: see salesforce-org.md, A new certificate.`);
-  return `until ${end}`;
+    throw new Error(`It expires on ${end}. See "A new certificate" in salesforce-org.md.`);
+  return `expires on ${end}`;
 }
 
 async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefined> {
@@ -150,7 +150,9 @@ async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefine
   if (settings.crm.loginUrl) return undefined;
   const secrets = secretsOf(context);
   if ((await secrets.read(settings.crm.privateKeySecret)) === undefined) {
-    throw new NothingToCheck('crm.* is not set: a simulated org is used, and the first start makes it');
+    throw new NothingToCheck(
+      "crm.* isn't set, so the gateway uses a simulated org, which the first start creates.",
+    );
   }
   if (!context.isLocked) {
     const lock = await unlessInUse(lockDataDir(settings.dataDir, purpose));
@@ -163,7 +165,7 @@ async function startOrg(context: DoctorContext): Promise<SimulatedOrg | undefine
 function unlessInUse<T>(opening: Promise<T>): Promise<T> {
   return opening.catch((error: unknown) => {
     if (!(error instanceof FileLockHeld)) throw error;
-    throw new NothingToCheck(`embedded; ${error.fact}: see its GET /v1/healthz, or stop it first`);
+    throw new NothingToCheck(`${error.fact}. Ask its GET /v1/healthz, or stop it first.`);
   });
 }
 
@@ -177,8 +179,8 @@ async function checkToken(context: DoctorContext): Promise<string> {
     throw found === undefined ? error : new Error(`${error.message}\n${signsInWith(found)}`);
   }
   const { instanceUrl } = context.token;
-  const advice = `\nset crm.loginUrl to this address and leave crm.audience out: the org may stop to take ${crm.loginUrl}`;
-  return `for ${instanceUrl}${isLoginHost(crm.loginUrl ?? '') ? advice : ''}`;
+  const advice = `\nSet crm.loginUrl to this address and leave crm.audience unset: the org may stop accepting ${crm.loginUrl}.`;
+  return `signed in to ${instanceUrl}${isLoginHost(crm.loginUrl ?? '') ? advice : ''}`;
 }
 
 /**
@@ -203,8 +205,8 @@ async function ownAddress(context: DoctorContext): Promise<string | undefined> {
 const addressFaults = ['app_not_found', 'invalid_grant', 'invalid_client_id', 'invalid_client'];
 
 function signsInWith({ loginUrl, audience }: SignInAddress): string {
-  const rest = audience === loginUrl ? ', and leave crm.audience out' : ` and crm.audience to ${audience}`;
-  return `Tried: sign-in works if you set crm.loginUrl to ${loginUrl}${rest}.`;
+  const rest = audience === loginUrl ? ', and leave crm.audience unset' : ` and crm.audience to ${audience}`;
+  return `Sign-in works if you set crm.loginUrl to ${loginUrl}${rest}.`;
 }
 
 function checkVersion(context: DoctorContext): Promise<string> {
@@ -213,41 +215,41 @@ function checkVersion(context: DoctorContext): Promise<string> {
 
 async function checkCalls(context: DoctorContext): Promise<string> {
   const { usage } = crmOf(context);
-  if (usage === undefined) return 'the CRM does not say how many are used';
+  if (usage === undefined) return "Salesforce doesn't report how many are used";
   const { used, limit, usedByApp } = usage;
-  const ofApp =
-    usedByApp === undefined ? 'how many are of this app it does not say' : `${usedByApp} of them by this app`;
-  return `${used} of ${limit} used in 24 hours, ${ofApp}`;
+  const ofApp = usedByApp === undefined ? "this app's share isn't reported" : `${usedByApp} by this app`;
+  return `${used} of ${limit} used in the last 24 hours, ${ofApp}`;
 }
 
 async function checkCall(context: DoctorContext): Promise<string> {
   const user = await crmOf(context).whoAmI(context.token as CrmToken);
-  if (user === undefined) throw new Error('The CRM does not say who we are: give the app the scope id.');
+  if (user === undefined)
+    throw new Error("Salesforce doesn't tell us which user we are. Add the scope `id` to the app.");
   const address = await crmOf(context).seenFrom(user, context.token as CrmToken);
-  return `we are ${user.Name}${address === undefined ? '' : `, who signs in from ${address}`}`;
+  return `${user.Name}${address === undefined ? '' : `, last signed in from ${address}`}`;
 }
 
 async function checkOwners(context: DoctorContext): Promise<string> {
   const resources = context.resources ?? resourcesOf();
   if (listOf(resources).every((resource) => !('owner' in resource)))
     throw new NothingToCheck(
-      'records belong to the integration user: neither crm.ownerMatch nor a mapping says otherwise',
+      'The integration user owns all records: neither crm.ownerMatch nor a mapping names other owners.',
     );
   const token = context.token as CrmToken;
   const faults = await crmOf(context).checkOwners(resources, token);
   for (const object of await crmOf(context).objectsNotSeen(resources, token))
     faults.push(
-      `View All Records on ${object} is missing: where ${object} is private, records that others own are not found again.`,
+      `The integration user lacks View All Records on ${object}. If ${object} is private, the gateway can't find records that others own.`,
     );
   if (faults.length > 0) throw new Error(faults.join('\n'));
-  return 'users, and what owns records otherwise, can be looked up';
+  return 'all owners can be looked up';
 }
 
 async function checkFields(context: DoctorContext): Promise<string> {
   const resources = context.resources ?? resourcesOf();
   const { faults, lacks, slow } = await crmOf(context).inspect(resources, context.token as CrmToken);
   const advice =
-    'Deploy the package in salesforce/ and assign its permission set to the integration user, or name what the org has in ' +
+    "Deploy the package in salesforce/ and assign its permission set to the integration user, or name the org's own fields in " +
     'a mapping (crm.mappingFile).';
   if (faults.length > 0) throw new Error([...faults, ...lacks, advice].join('\n'));
   const objects = listOf(resources)
@@ -255,8 +257,10 @@ async function checkFields(context: DoctorContext): Promise<string> {
     .join(', ');
   if (lacks.length + slow.length === 0) return objects;
   const lines = [
-    ...(lacks.length === 0 ? [] : ['the service works without:', ...lacks]),
-    ...(slow.length === 0 ? [] : ['without an index lists become slow as records become many:', ...slow]),
+    ...(lacks.length === 0 ? [] : ['The gateway works without these:', ...lacks]),
+    ...(slow.length === 0
+      ? []
+      : ['Lists get slow with many records, because these fields have no index:', ...slow]),
   ];
-  return [`${objects}; ${lines[0]}`, ...lines.slice(1), advice].join('\n');
+  return [objects, ...lines, advice].join('\n');
 }

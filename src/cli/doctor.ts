@@ -29,7 +29,7 @@ async function examine(
 ): Promise<Finding> {
   const { name } = check;
   const missing = earlier.find((finding) => check.needs.includes(finding.name) && finding.state !== 'ok');
-  if (missing) return { name, state: 'skipped', detail: `needs: ${missing.name}` };
+  if (missing) return { name, state: 'skipped', detail: `needs ${missing.name} to succeed` };
   try {
     return { name, state: 'ok', detail: await check.run(context) };
   } catch (error) {
@@ -43,7 +43,7 @@ function messageOf(error: unknown): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join('\n');
   const missing = missingPackageOf(error);
   if (missing !== undefined)
-    return `The package ${missing} is not installed. Stop the services that run from this folder, then run there: npm ci`;
+    return `The package ${missing} isn't installed. Stop every gateway that runs from this folder, then run npm ci here.`;
   return error instanceof Error ? error.message : String(error);
 }
 
@@ -62,6 +62,6 @@ function withoutPasswords(text: string, { settings }: DoctorContext): string {
 }
 
 function show({ name, state, detail }: Finding): string {
-  const label = `${state.padEnd(7)}  ${name.padEnd(18)}  `;
+  const label = `${state.padEnd(7)}  ${name.padEnd(22)}  `;
   return `${label}${detail.replaceAll('\n', `\n${' '.repeat(label.length)}`)}`;
 }

@@ -39,17 +39,17 @@ export function registerMemberCommands(program: Command, load: LoadSettings): vo
     name: 'members',
     alias: 'member',
     heading: 'erasure',
-    description: 'members whose data the service has stored',
+    description: 'members whose data the gateway stores',
   });
   group
     .command('forget')
-    .description("erase a member's personal data here; Salesforce keeps its own")
-    .argument('<external-id>', 'External ID of the member, a UUID')
+    .description("erase a member's personal data from the gateway, but not from Salesforce")
+    .argument('<external-id>', "the member's External ID, a UUID")
     .option('--json', 'print JSON')
     .action((externalId: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
         if (!isUuid(externalId)) {
-          const message = `${JSON.stringify(externalId)} is not the External ID of a member: those are UUIDs.`;
+          const message = `${JSON.stringify(externalId)} isn't an External ID. Members have a UUID.`;
           throw new CommandFailed(message, exitBadInput);
         }
         const erased = await erase(load, externalId.toLowerCase());
@@ -98,10 +98,12 @@ function show({ memberId, erasures, failed }: Erased): string {
   const counts = erasures.map(({ label, count }) => `${label.padEnd(16)}${count}`);
   return [
     ...(isFound
-      ? [`Erased data of the member ${memberId}:`, ...counts]
-      : [`There was nothing to erase for the member ${memberId}.`]),
-    ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Not erased: ${sentence}`),
-    ...failed.map(({ part, message }) => `Failed: ${part.replace('_', ' ')}: ${message} Run this again.`),
-    'Salesforce, the dining partner and the logs still have theirs.',
+      ? [`Erased data of member ${memberId}:`, ...counts]
+      : [`Member ${memberId} has no data to erase.`]),
+    ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Kept some data because ${sentence}`),
+    ...failed.map(
+      ({ part, message }) => `Couldn't erase ${part.replaceAll('_', ' ')}: ${message} Run this again.`,
+    ),
+    'Salesforce, the dining partner and the logs still have data of this member.',
   ].join('\n');
 }

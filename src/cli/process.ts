@@ -62,13 +62,13 @@ export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: L
 
 export function explainTaken(error: unknown): unknown {
   if (error instanceof FileLockHeld) {
-    error.message += ': stop that one, or give this one another folder with DATA_DIR.';
+    error.message += '. Stop it, or give this gateway another folder with DATA_DIR.';
     return error;
   }
   const { code, port } = error as { code?: string; port?: number };
   if (code !== 'EADDRINUSE') return error;
   return new Error(
-    `Port ${port} is in use, perhaps by another gateway: stop that one, or choose others with PORT and METRICS_PORT.`,
+    `Port ${port} is already in use, perhaps by another gateway. Stop it, or choose other ports with PORT and METRICS_PORT.`,
     { cause: error },
   );
 }

@@ -48,7 +48,7 @@ interface Tried {
 export function registerTryCommand(program: Command, load: LoadSettings): void {
   program
     .command('try')
-    .description('hand a sample off to the running service')
+    .description('hand a sample off to the running gateway')
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }, command: Command) =>
       runCommand(command, async () => {
@@ -63,7 +63,7 @@ async function handOffSample(service: Service): Promise<Tried> {
   const { data } = await service.call(membersSchema, '/v1/members?limit=1');
   const [member] = data;
   if (member === undefined)
-    throw new CommandFailed('There is no member yet to hand a result off for: add one first.', exitNotFound);
+    throw new CommandFailed('There are no members yet. Add a contact in the org first.', exitNotFound);
   const trip_id = randomUUID();
   const { id, status, external_id } = await service.call(handoffSchema, '/api/v1/handoff', {
     type: 'quote',
@@ -121,7 +121,7 @@ class Service {
     }).catch(({ cause, message }: Error) => {
       const reason = cause instanceof Error ? cause.message || (cause as { code?: string }).code : message;
       throw new CommandFailed(
-        `No service answers at ${this.url} (${reason}). Start it in another terminal: npm start`,
+        `No gateway is running at ${this.url} (${reason}). Run npm start in another terminal.`,
         exitNotFound,
       );
     });
@@ -133,11 +133,11 @@ class Service {
 
 function failureOf(content: unknown, status: number, url: string): string {
   if (!Value.Check(problemSchema, content))
-    return `${url} answered ${status}, but not as Handoff Gateway does: is another program on that port?`;
+    return `${url} answered ${status}, but it isn't Handoff Gateway. Is another program using that port?`;
   const { title, detail, request_id } = content;
   const advice =
     status === 401
-      ? '\nThe service at this address may use another data folder: set DATA_DIR to its folder.'
+      ? '\nThe gateway at this address may use another data folder. Set DATA_DIR to that folder.'
       : '';
   return `${title}: ${detail} (request ${request_id})${advice}`;
 }
@@ -156,8 +156,8 @@ function readPair({ dataDir }: Settings): { apiKey: string; apiSecret: string } 
     const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
     throw new CommandFailed(
       isMissing
-        ? `There is no ${file}. The first start writes it: run npm start in another terminal, or set DATA_DIR to the service's data folder.`
-        : `${file} has no credentials of "console".`,
+        ? `${file} doesn't exist. Run npm start in another terminal to create it, or set DATA_DIR to the gateway's data folder.`
+        : `${file} has no credentials for "console".`,
       exitNotFound,
     );
   }

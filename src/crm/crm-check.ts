@@ -188,13 +188,13 @@ async function readChanges(
 }
 
 function compareVersion(wanted: string, offered: readonly string[] | undefined): string {
-  if (offered === undefined) throw new Error('The CRM does not say which versions of its API it offers.');
+  if (offered === undefined) throw new Error("Salesforce doesn't say which API versions it offers.");
   const range = `the org offers ${offered[0]} to ${offered.at(-1)}`;
   if (!offered.includes(wanted))
-    throw new Error(`crm.apiVersion is ${wanted}, and ${range}: set one of these.`);
+    throw new Error(`crm.apiVersion is ${wanted}, but ${range}. Set one of these.`);
   const end = endOf(wanted);
-  if (end === undefined) return `${wanted}, its end is not announced; ${range}`;
-  return `${wanted}, ${end}: raise crm.apiVersion; ${range}`;
+  if (end === undefined) return `${wanted}, with no announced end; ${range}`;
+  return `${wanted}, ${end}; raise crm.apiVersion, ${range}`;
 }
 
 function findingsOf(resources: readonly Resource[], described: Described, memberObject: string): Findings {

@@ -239,20 +239,18 @@ export async function ownerFaults(resources: Resources, client: Client, call: Ca
     const user = 'user' in (other ?? {}) ? (other as { user: string }).user : undefined;
     await read(
       userQuery(match, 'nobody'),
-      `User.${match} cannot be read: give the integration user read on User, so that records get owners.`,
+      `Can't read User.${match}. Give the integration user read access to User, so that records get owners.`,
     );
-    if (
-      user !== undefined &&
-      (await read(userQuery('Username', user), 'User.Username cannot be read.')) === 0
-    )
-      faults.push(`There is no active user ${user}, whom the mapping names as owner.`);
+    if (user !== undefined && (await read(userQuery('Username', user), "Can't read User.Username.")) === 0)
+      faults.push(`The mapping names ${user} as an owner, but there is no such active user.`);
     if (other === undefined || !('queue' in other)) continue;
     const { queue } = other;
     const found = await read(
       queueQuery(queue),
-      `Group cannot be read, so that the queue ${queue} is not found.`,
+      `Can't read Group, so the gateway can't find the queue ${queue}.`,
     );
-    if (found === 0) faults.push(`There is no queue ${queue}, which the mapping names as owner.`);
+    if (found === 0)
+      faults.push(`The mapping names the queue ${queue} as an owner, but there is no such queue.`);
   }
   return faults;
 }

@@ -89,18 +89,18 @@ describe('handoff doctor, with an org', () => {
     const { code, output, ok, find } = await visit(dataDir, own.env);
     assert.deepEqual([code, ok], [0, true], output);
     assert.match(find('database').detail, /^embedded, schema version \d/);
-    assert.match(find('CRM call').detail, /^we are \w.*, who signs in from 127\.0\.0\.1$/);
-    assert.equal(find('CRM fields').detail, 'Contact, Quote__c, Booking__c');
+    assert.match(find('Salesforce user').detail, /^\w.*, last signed in from 127\.0\.0\.1$/);
+    assert.equal(find('Salesforce fields').detail, 'Contact, Quote__c, Booking__c');
     assert.match(
-      find('CRM version').detail,
-      /^68\.0, its end is not announced; the org offers 31\.0 to 68\.0$/,
+      find('Salesforce version').detail,
+      /^68\.0, with no announced end; the org offers 31\.0 to 68\.0$/,
     );
-    assert.match(find('CRM calls').detail, /^\d+ of \d+ used in 24 hours/);
+    assert.match(find('Salesforce calls').detail, /^\d+ of \d+ used in the last 24 hours/);
     const forPeople = await run(dataDir, own.env);
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}CRM certificate .*\n(ok .*\n){4}skipped {2}CRM owners .*\nok .*\nskipped {2}dining partner .*dining\.\* is not set.*\n(ok .*\n){3}$/,
+      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}Salesforce certificate .*\n(ok .*\n){4}skipped {2}Salesforce owners .*\nok .*\nskipped {2}dining partner .*dining\.\* isn't set.*\n(ok .*\n){3}$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));
@@ -119,11 +119,15 @@ describe('handoff doctor, with an org', () => {
       });
       const { code, ok, find } = await visit(dataDir, own.env);
       assert.deepEqual([code, ok], [1, false]);
-      assert.equal(find('CRM private key').state, 'ok');
-      assert.equal(find('CRM token').state, 'failed');
-      assert.match(find('CRM token').detail, advice);
-      assert.deepEqual(find('CRM call'), { name: 'CRM call', state: 'skipped', detail: 'needs: CRM token' });
-      assert.equal(find('CRM fields').state, 'skipped');
+      assert.equal(find('Salesforce private key').state, 'ok');
+      assert.equal(find('Salesforce sign-in').state, 'failed');
+      assert.match(find('Salesforce sign-in').detail, advice);
+      assert.deepEqual(find('Salesforce user'), {
+        name: 'Salesforce user',
+        state: 'skipped',
+        detail: 'needs Salesforce sign-in to succeed',
+      });
+      assert.equal(find('Salesforce fields').state, 'skipped');
     });
   }
 
@@ -141,7 +145,7 @@ describe('handoff doctor, with an org', () => {
     assert.match((await look(secret(), secret())).detail, /^2 valid at once/);
     const { state, detail } = await look(secret(), 'sesame-open');
     assert.equal(state, 'failed');
-    assert.match(detail, /line 2 is not whsec_/);
+    assert.match(detail, /line 2 isn't "whsec_"/);
     await rm(join(dataDir, 'secrets/webhooks'), { recursive: true });
     assert.match((await visit(dataDir, own.env)).find('webhook secrets').detail, /^none yet/);
   });
@@ -156,16 +160,22 @@ describe('handoff doctor, with an org', () => {
       return (JSON.parse(stdout) as { kid: string }).kid;
     };
     const first = await rotate();
-    assert.equal((await visit(dataDir, own.env)).find('token keys').detail, `one in ${name}; ${first} signs`);
+    assert.equal(
+      (await visit(dataDir, own.env)).find('token keys').detail,
+      `one in ${name}; signing with ${first}`,
+    );
     await rotate();
-    assert.equal((await visit(dataDir, own.env)).find('token keys').detail, `2 in ${name}; ${first} signs`);
+    assert.equal(
+      (await visit(dataDir, own.env)).find('token keys').detail,
+      `2 in ${name}; signing with ${first}`,
+    );
     const right = await readFile(path, 'utf8');
     const { keys } = JSON.parse(right) as { keys: { d: string }[] };
     for (const wrong of [right.slice(0, -20), right.replaceAll('P-256', 'P-384'), '{"keys":[]}', 'sesame']) {
       await writeFile(path, wrong);
       const { code, output, find } = await visit(dataDir, own.env);
       assert.deepEqual([code, find('token keys').state], [1, 'failed']);
-      assert.ok(find('token keys').detail.startsWith(`${name} cannot be used. `));
+      assert.ok(find('token keys').detail.startsWith(`Can't use ${name}. `));
       assert.ok(!keys.some(({ d }) => output.includes(d)));
     }
     await rm(join(dataDir, 'secrets/oauth'), { recursive: true });
@@ -179,7 +189,7 @@ describe('handoff doctor, with an org', () => {
     await armDescriptions(describedFor(member), ofQuotes, null);
     const { code, find } = await visit(dataDir, own.env);
     assert.equal(code, 1);
-    const { state, detail } = find('CRM fields');
+    const { state, detail } = find('Salesforce fields');
     assert.equal(state, 'failed');
     assert.match(detail, /^Quote__c\.Details__c is not there/m);
     assert.match(detail, /^Quote__c\.Details_8__c is not there/m);
@@ -188,18 +198,18 @@ describe('handoff doctor, with an org', () => {
     assert.match(detail, /^Booking__c is not there/m);
     assert.match(detail, /^Deploy the package in salesforce\//m);
     assert.doesNotMatch(detail, /Contact/);
-    assert.equal(find('CRM call').state, 'ok');
+    assert.equal(find('Salesforce user').state, 'ok');
   });
 
   test('fields that the service can do without are named, and no fault', async () => {
     await own.org.change({ missingFields: ['Quote__c.Actor__c'] });
     const { find } = await visit(dataDir, own.env);
     await own.org.change({ missingFields: [] });
-    const { state, detail } = find('CRM fields');
+    const { state, detail } = find('Salesforce fields');
     assert.equal(state, 'ok');
     assert.match(
       detail,
-      /; the service works without:\nQuote__c\.Actor__c is not there, .*\nDeploy the package/,
+      /\nThe gateway works without these:\nQuote__c\.Actor__c is not there, .*\nDeploy the package/,
     );
   });
 
@@ -209,8 +219,8 @@ describe('handoff doctor, with an org', () => {
     const { ok, find } = await visit(dataDir, own.env);
     assert.equal(ok, true);
     assert.match(
-      find('CRM fields').detail,
-      /; without an index .*:\nQuote__c\.Trip_Id__c is not an external ID\nDeploy the package/,
+      find('Salesforce fields').detail,
+      /\nLists get slow .* no index:\nQuote__c\.Trip_Id__c is not an external ID\nDeploy the package/,
     );
   });
 
@@ -218,8 +228,8 @@ describe('handoff doctor, with an org', () => {
     const path = join(dataDir, 'secrets/crm/dev/private-key');
     await writeFile(path, own.privateKey + (await certificateOf(own.privateKey, 400)));
     const { find } = await visit(dataDir, { ...own.env, CRM_AUDIENCE: 'https://login.salesforce.com' });
-    assert.match(find('CRM certificate').detail, /^until 20\d\d-\d\d-\d\d$/);
-    const { state, detail } = find('CRM token');
+    assert.match(find('Salesforce certificate').detail, /^expires on 20\d\d-\d\d-\d\d$/);
+    const { state, detail } = find('Salesforce sign-in');
     assert.equal(state, 'failed');
     assert.match(
       detail,
@@ -227,9 +237,7 @@ describe('handoff doctor, with an org', () => {
     );
     const url = String(own.env['CRM_LOGIN_URL']);
     assert.ok(
-      detail.endsWith(
-        `\nTried: sign-in works if you set crm.loginUrl to ${url}, and leave crm.audience out.`,
-      ),
+      detail.endsWith(`\nSign-in works if you set crm.loginUrl to ${url}, and leave crm.audience unset.`),
     );
   });
 
@@ -258,7 +266,7 @@ describe('handoff doctor, with an org', () => {
           { accessToken: 'x', instanceUrl: url, lifetimeSeconds: undefined, orgId: undefined },
           { cache, environment: 'dev', log },
         );
-        assert.match((await visit(dataDir, env)).find('CRM token').detail, /Tried: sign-in works/);
+        assert.match((await visit(dataDir, env)).find('Salesforce sign-in').detail, /Sign-in works if/);
         assert.equal(asked > 0, isAsked);
       }
     } finally {
@@ -273,35 +281,38 @@ describe('handoff doctor, with an org', () => {
     await writeFile(path, own.privateKey + (await certificateOf(own.privateKey, 20)));
     const { find } = await visit(dataDir, { ...own.env, CRM_API_VERSION: '75.0' });
     await writeFile(path, own.privateKey);
-    assert.equal(find('CRM certificate').state, 'failed');
-    assert.match(find('CRM certificate').detail, /^It ends on /);
-    assert.equal(find('CRM version').state, 'failed');
-    assert.match(find('CRM version').detail, /is 75\.0, and the org offers 31\.0 to 68\.0/);
-    assert.equal(find('CRM call').state, 'ok');
-    assert.equal(find('CRM fields').state, 'skipped');
+    assert.equal(find('Salesforce certificate').state, 'failed');
+    assert.match(find('Salesforce certificate').detail, /^It expires on /);
+    assert.equal(find('Salesforce version').state, 'failed');
+    assert.match(find('Salesforce version').detail, /is 75\.0, but the org offers 31\.0 to 68\.0/);
+    assert.equal(find('Salesforce user').state, 'ok');
+    assert.equal(find('Salesforce fields').state, 'skipped');
   });
 
   test('says whether users, and the queue of a mapping, can be looked up', async () => {
     const { find } = await visit(dataDir, { ...own.env, CRM_OWNER_MATCH: 'Email' });
-    assert.equal(find('CRM owners').state, 'ok', find('CRM owners').detail);
+    assert.equal(find('Salesforce owners').state, 'ok', find('Salesforce owners').detail);
     const file = join(dataDir, 'owners.yaml');
     await writeFile(
       file,
       'version: 1\nresources: {quote: {owner: {match: Username, else: {queue: No_Such_Queue}}}}\n',
     );
     const other = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
-    assert.equal(other.find('CRM owners').state, 'failed');
-    assert.match(other.find('CRM owners').detail, /There is no queue No_Such_Queue/);
+    assert.equal(other.find('Salesforce owners').state, 'failed');
+    assert.match(
+      other.find('Salesforce owners').detail,
+      /names the queue No_Such_Queue as an owner, but there is no such queue/,
+    );
     await own.org.insert('Group', [{ Name: 'Desk', DeveloperName: 'No_Such_Queue', Type: 'Queue' }]);
     const third = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
-    assert.equal(third.find('CRM owners').state, 'ok', third.find('CRM owners').detail);
+    assert.equal(third.find('Salesforce owners').state, 'ok', third.find('Salesforce owners').detail);
     await own.org.change({ missingFields: ['User.Username', 'Group.DeveloperName'] });
     const hidden = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
     await own.org.change({ missingFields: [] });
-    assert.equal(hidden.find('CRM owners').state, 'failed');
+    assert.equal(hidden.find('Salesforce owners').state, 'failed');
     assert.match(
-      hidden.find('CRM owners').detail,
-      /^User\.Username cannot be read: give the integration user read on User.*\nGroup cannot be read/,
+      hidden.find('Salesforce owners').detail,
+      /^Can't read User\.Username\. Give the integration user read access to User.*\nCan't read Group/,
     );
     const share = (Quote__c: object) =>
       fetch(`${own.org.url}/simulator/org`, {
@@ -312,8 +323,11 @@ describe('handoff doctor, with an org', () => {
     await share({ viewAll: false });
     const blind = await visit(dataDir, { ...own.env, CRM_OWNER_MATCH: 'Email' });
     await share({ viewAll: null });
-    assert.equal(blind.find('CRM owners').state, 'failed');
-    assert.match(blind.find('CRM owners').detail, /^View All Records on Quote__c is missing: .*[^\n]$/);
+    assert.equal(blind.find('Salesforce owners').state, 'failed');
+    assert.match(
+      blind.find('Salesforce owners').detail,
+      /^The integration user lacks View All Records on Quote__c\. .*[^\n]$/,
+    );
   });
 
   test('a key that is none, stores that are unavailable, and no password in what is said', async () => {
@@ -327,9 +341,9 @@ describe('handoff doctor, with an org', () => {
     };
     const { code, output, find } = await visit(dataDir, env);
     assert.equal(code, 1);
-    for (const name of ['database', 'cache', 'CRM private key'])
+    for (const name of ['database', 'cache', 'Salesforce private key'])
       assert.equal(find(name).state, 'failed', name);
-    assert.match(find('CRM private key').detail, /crm\/none does not exist/);
+    assert.match(find('Salesforce private key').detail, /crm\/none does not exist/);
     assert.doesNotMatch(output, new RegExp(`${password}|PRIVATE KEY`));
   });
 
@@ -337,7 +351,7 @@ describe('handoff doctor, with an org', () => {
     const { code, find } = await visit(dataDir, { PORT: 'many', CRM_USERNAME: 'x' });
     assert.equal(code, 1);
     assert.match(find('settings').detail, /port \(PORT\)[^]*crm\.loginUrl/);
-    assert.equal(find('CRM fields').state, 'skipped');
+    assert.equal(find('Salesforce fields').state, 'skipped');
   });
 });
 
@@ -355,15 +369,15 @@ describe('handoff doctor, with everything embedded', () => {
     assert.equal(beside.code, 0, beside.output);
     assert.match(beside.find('keys and consumers').detail, /^2 consumers$/);
     assert.match(beside.find('database').detail, /in use by process \d+ \(handoff serve/);
-    assert.equal(beside.find('CRM private key').state, 'skipped');
+    assert.equal(beside.find('Salesforce private key').state, 'skipped');
     assert.equal((await fetch(`${gateway.url}/v1/healthz`)).status, 200);
     gateway.signal('SIGTERM');
     assert.equal((await gateway.ended).code, 0);
 
     const alone = await visit(dataDir, {});
     assert.equal(alone.code, 0, alone.output);
-    assert.match(alone.find('CRM private key').detail, /simulated org/);
-    for (const name of ['database', 'CRM token', 'CRM call', 'CRM fields'])
+    assert.match(alone.find('Salesforce private key').detail, /simulated org/);
+    for (const name of ['database', 'Salesforce sign-in', 'Salesforce user', 'Salesforce fields'])
       assert.equal(alone.find(name).state, 'ok', name);
   });
 
@@ -374,8 +388,8 @@ describe('handoff doctor, with everything embedded', () => {
       await writeFile(join(dataDir, 'config.json'), '{}');
       const { code, find } = await visit(dataDir, {});
       assert.equal(code, 0);
-      assert.match(find('database').detail, /first start makes it/);
-      assert.match(find('CRM private key').detail, /simulated org/);
+      assert.match(find('database').detail, /first start creates/);
+      assert.match(find('Salesforce private key').detail, /simulated org/);
     } finally {
       await rm(dataDir, { recursive: true, maxRetries: 5 });
     }
@@ -408,7 +422,7 @@ describe('handoff doctor, with a dining partner', () => {
   test('says that it answers and lets us in, and books nothing', async () => {
     assert.deepEqual(await found(), { name: 'dining partner', state: 'ok', detail: own.partner.url });
     await own.partner.set({ quirks: ['noListBookings'] });
-    assert.match((await found()).detail, /without ListBookings/);
+    assert.match((await found()).detail, /doesn't offer ListBookings/);
     assert.deepEqual(await own.partner.bookings(), []);
   });
 
@@ -416,7 +430,10 @@ describe('handoff doctor, with a dining partner', () => {
     await own.partner.set({ quirks: ['openHealthCheck'] });
     const { state, detail } = await found({ DINING_USERNAME: 'somebody' });
     assert.equal(state, 'failed');
-    assert.match(detail, /refuses somebody \(status 401\): renew .* secret dining\/dev\/password/);
+    assert.match(
+      detail,
+      /rejects somebody \(status 401\)\. .* get new ones, .* secret dining\/dev\/password/,
+    );
     assert.ok(!detail.includes(partnerCredentials.password));
     assert.match(
       (await found({ DINING_PASSWORD_SECRET: 'not/there' })).detail,
@@ -428,6 +445,6 @@ describe('handoff doctor, with a dining partner', () => {
     const nobody = await found({ DINING_BASE_URL: `http://127.0.0.1:${await freePort()}` });
     assert.match(nobody.detail, /ECONNREFUSED\. Check dining\.baseUrl/);
     await own.partner.arm({ effect: { kind: 'error', status: 404 } });
-    assert.match((await found()).detail, /status 404\. Check dining\.baseUrl: .*\/v3\/HealthCheck/);
+    assert.match((await found()).detail, /status 404\. Check dining\.baseUrl, .*\/v3\/HealthCheck/);
   });
 });

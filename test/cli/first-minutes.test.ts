@@ -101,8 +101,8 @@ describe('the first minutes on a terminal', () => {
   test('say how to go on where no service answers', async () => {
     const { code, stderr } = await commands.run(['try'], { env: { ...env, PORT: String(await freePort()) } });
     assert.equal(code, 1);
-    assert.match(stderr, /No service answers at http:.*npm start/);
+    assert.match(stderr, /No gateway is running at http:.*npm start/);
     const elsewhere = await commands.run(['try'], { env: { ...env, DATA_DIR: join(dataDir, 'none') } });
-    assert.match(elsewhere.stderr, /There is no .*credentials\.json/);
+    assert.match(elsewhere.stderr, /credentials\.json doesn't exist/);
   });
 });

@@ -150,7 +150,7 @@ describe('handoff org map', () => {
       assert.deepEqual([written.code, written.stderr], [0, '']);
       const checked = await org(['check', '--mapping', file], simulated);
       assert.deepEqual([checked.code, checked.stderr], [0, '']);
-      assert.match(checked.stdout, /^The org has all that the service needs: .*\n$/);
+      assert.match(checked.stdout, /^The org has everything the gateway needs in .*\n$/);
     });
   }
 
@@ -177,7 +177,7 @@ describe('handoff org map', () => {
       },
     });
     assert.equal(resources['booking']?.['object'], 'Trip_Booking__c');
-    assert.match(stdout, /member_id: Traveller__r # leads to Traveller__c/);
+    assert.match(stdout, /member_id: Traveller__r # looks up Traveller__c/);
     assert.match(stdout, /# {3}budget: \{ field: Budget__c, access: read \}/);
   });
 
@@ -191,7 +191,7 @@ describe('handoff org map', () => {
       ['Lifecycle__c', 'Reservation_Phase__c'],
     );
     assert.deepEqual(quote?.fields['details'], ['Raw_Content__c', 'Overflow__c']);
-    assert.match(stdout, /further ones that you may add: Terms__c \(131072\), Short_Extract__c \(32000\)\n/);
+    assert.match(stdout, /others you can add: Terms__c \(131072\), Short_Extract__c \(32000\)\n/);
     assert.equal(quote?.fields['name'], 'Heading__c');
     assert.equal(quote?.set, undefined);
     const required = (field: string, name: string) => ({
@@ -206,7 +206,7 @@ describe('handoff org map', () => {
     const file = join(folder, 'ferries.mapping.yaml');
     await writeFile(file, stdout);
     const checked = await org(['check', '--mapping', file], described);
-    assert.match(checked.stdout, /^The org has all that the service needs: /);
+    assert.match(checked.stdout, /^The org has everything the gateway needs in /);
   });
 
   test('writes over no file', async () => {
@@ -214,7 +214,7 @@ describe('handoff org map', () => {
     await writeFile(file, 'mine');
     const { code, stderr } = await org(['map', '--write', file]);
     assert.equal(code, 2);
-    assert.match(stderr, /was not written: EEXIST/);
+    assert.match(stderr, /Couldn't write .*: EEXIST/);
     assert.equal(await readFile(file, 'utf8'), 'mine');
   });
 });
@@ -244,7 +244,7 @@ test('handoff org inspect lists objects, and the fields of one', async () => {
   assert.deepEqual(types?.['values'], ['Travel', 'Corporate']);
   const none = await org(['inspect', 'Nowhere__c']);
   assert.equal(none.code, 1);
-  assert.match(none.stderr, /There is no object Nowhere__c/);
+  assert.match(none.stderr, /The org has no object Nowhere__c/);
 });
 
 describe('an org that lacks what the service needs', () => {
@@ -281,7 +281,7 @@ objects:
       assert.deepEqual((JSON.parse(stdout) as { left: string[] }).left, []);
       await writeFile(after, `${text.replace('{}', '')}\npackage: ${out}\n`);
       const checked = await org(['check', '--mapping', mapping], after);
-      assert.match(checked.stdout, /^The org has all that the service needs: /);
+      assert.match(checked.stdout, /^The org has everything the gateway needs in /);
     });
 
   test('keeps its own objects in the proposal', async () => {
@@ -348,8 +348,8 @@ resources:
     assert.deepEqual(
       problems.map(({ object, problem }) => `${object} ${problem}`),
       [
-        'User does not give owners: There is no queue No_Such_Queue, which the mapping names as owner.',
-        'User does not give owners: There is no active user nobody@example.com, whom the mapping names as owner.',
+        "User can't provide owners: The mapping names the queue No_Such_Queue as an owner, but there is no such queue",
+        "User can't provide owners: The mapping names nobody@example.com as an owner, but there is no such active user",
       ],
     );
   });
@@ -363,7 +363,7 @@ resources:
     assert.equal(code, 1, stdout);
     assert.match(
       stdout,
-      /^Quote__c hides what others own, where it is private: View All Records is missing\. Give it/m,
+      /^Quote__c isn't fully visible: the integration user lacks View All Records, .*\. Grant it/m,
     );
   });
 

@@ -131,7 +131,7 @@ test('doctor says what its page shows', {
     text.replaceAll(/\s+/g, ' ').replace(/schema version \d+/, 'schema version N');
   const published = shown
     .replace(secretsDir, '/etc/handoff/secrets')
-    .replace(/ until [\d-]+/, ' until 2028-03-01')
+    .replace(/ expires on [\d-]+/, ' expires on 2028-03-01')
     .replace(dining.partner.url, 'https://bookings.partner.example/google')
     .replace(key.kid, 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs');
   // The page shows the first check that is skipped, and leaves out the others.

@@ -179,7 +179,7 @@ describe('a gateway of several worker processes', { skip }, () => {
     }, 10);
     assert.equal((await gateway.ended).code, 1);
     clearInterval(killing);
-    assert.match(gateway.output.join('\n'), /10 workers ended within a minute/);
+    assert.match(gateway.output.join('\n'), /10 workers exited within a minute/);
   });
 
   test('says once what keeps it from starting', async () => {

@@ -105,11 +105,11 @@ function problemsOf(resources: Resources, described: Described): OrgProblem[] {
 
 function adviceFor({ column, problem, needs }: Misfit): string {
   if (problem.includes('not there'))
-    return `Make it with \`handoff org package\`, name another ${column === null ? 'object' : 'field'} in the mapping, or give the integration user the permission to see it.`;
+    return `Create it with \`handoff org package\`, name another ${column === null ? 'object' : 'field'} in the mapping, or give the integration user permission to see it.`;
   if (problem.includes('may not'))
-    return 'Assign the permission set of `handoff org package` to the integration user.';
+    return 'Assign the permission set from `handoff org package` to the integration user.';
   if (needs.includes('create'))
-    return 'Map a field of the API to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.';
+    return 'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.';
   if (problem.includes('characters'))
     return 'Make the field longer in the org, or name another one in the mapping.';
   if (problem.includes('the value'))
@@ -142,7 +142,7 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
   const group = addGroup(program, {
     name: 'org',
     heading: 'org',
-    description: "the org's objects and fields, and how the service uses them",
+    description: "the org's objects and fields, and how the gateway uses them",
   });
   const withOrg = (command: Command, work: (org: OrgConnection) => Promise<void>) =>
     runCommand(command, async () => {
@@ -156,7 +156,7 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     });
   group
     .command('inspect')
-    .description('list the objects that the integration user may see, or the fields of one')
+    .description("list the objects that the integration user can see, or one object's fields")
     .argument('[object]', 'API name of an object, such as Travel_Offer__c')
     .option('--json', 'print JSON')
     .action((object: string | undefined, { json }: JsonOption, command: Command) =>
@@ -164,15 +164,15 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     );
   group
     .command('map')
-    .description('propose a mapping file from what the org has')
-    .option('--write <file>', 'write it to this file, which must not exist yet')
+    .description("propose a mapping file from the org's objects and fields")
+    .option('--write <file>', 'write it to this new file')
     .option('--json', 'print JSON')
     .action(({ write, json }: JsonOption & { write?: string }, command: Command) =>
       withOrg(command, (org) => propose(org, write, json)),
     );
   group
     .command('check')
-    .description('list everything in the org that does not fit the mapping')
+    .description("list everything in the org that doesn't match the mapping")
     .option('--mapping <file>', 'use this mapping file instead of the one in the settings')
     .option('--json', 'print JSON')
     .action(({ mapping, json }: JsonOption & { mapping?: string }, command: Command) =>
@@ -180,7 +180,7 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     );
   group
     .command('package')
-    .description('write Salesforce metadata for what the org lacks, and a permission set')
+    .description('write Salesforce metadata for whatever the org lacks, and a permission set')
     .requiredOption('--out <directory>', 'a new or empty directory')
     .option('--mapping <file>', 'use this mapping file instead of the one in the settings')
     .option('--json', 'print JSON')
@@ -213,7 +213,7 @@ async function listFields(org: OrgConnection, name: string, json: true | undefin
   const [object] = [...(await org.describe([name])).values()];
   if (!object)
     throw new CommandFailed(
-      `There is no object ${name}, or the integration user may not see it: \`handoff org inspect\` lists all.`,
+      `The org has no object ${name}, or the integration user can't see it. \`handoff org inspect\` lists all objects.`,
       exitNotFound,
     );
   const fields = object.fields.map((field) => ({
@@ -275,7 +275,7 @@ async function propose(org: OrgConnection, file: string | undefined, json: true 
     process.stdout.write(
       file === undefined
         ? text
-        : `Wrote ${file}. Check each line, then run: handoff org check --mapping ${file}\n`,
+        : `Wrote ${file}. Review each line, then run: handoff org check --mapping ${file}\n`,
     );
 }
 
@@ -287,7 +287,7 @@ async function writeNew(file: string, text: string): Promise<void> {
   try {
     await writeFile(file, text, { flag: 'wx' });
   } catch (error) {
-    throw new CommandFailed(`${file} was not written: ${(error as Error).message}`, exitBadInput);
+    throw new CommandFailed(`Couldn't write ${file}: ${(error as Error).message}`, exitBadInput);
   }
 }
 
@@ -303,7 +303,7 @@ async function check(
   const problems = [...problemsOf(resources, await org.describe(objects)), ...owners, ...unseen];
   print(json, { ok: problems.length === 0, problems }, () =>
     problems.length === 0
-      ? `The org has all that the service needs: ${objects.join(', ')}.`
+      ? `The org has everything the gateway needs in ${objects.join(', ')}.`
       : problems.map(showProblem).join('\n'),
   );
   if (problems.length > 0) process.exitCode = 1;
@@ -313,8 +313,8 @@ function ownerProblem(problem: string): OrgProblem {
   return {
     object: 'User',
     field: null,
-    problem: `does not give owners: ${problem}`,
-    advice: 'Until then records belong to the integration user.',
+    problem: `can't provide owners: ${problem.replace(/\.$/, '')}`,
+    advice: 'Until you fix this, the integration user owns new records.',
   };
 }
 
@@ -322,8 +322,9 @@ function unseenProblem(object: string): OrgProblem {
   return {
     object,
     field: null,
-    problem: 'hides what others own, where it is private: View All Records is missing',
-    advice: 'Give it to the integration user; the permission set of the package has it.',
+    problem:
+      "isn't fully visible: the integration user lacks View All Records, and doesn't see what others own if the object is private",
+    advice: "Grant it; the package's permission set includes it.",
   };
 }
 
@@ -341,13 +342,13 @@ async function makePackage(
   try {
     await writePackage(out, files);
   } catch (error) {
-    throw new CommandFailed(`${out} was not written: ${(error as Error).message}`, exitBadInput);
+    throw new CommandFailed(`Couldn't write to ${out}: ${(error as Error).message}`, exitBadInput);
   }
   print(json, { directory: out, files: [...files.keys()], left }, () =>
     [
-      ...[...files.keys()].map((path) => `wrote ${path}`),
-      ...left.map((line) => `not written: ${line}`),
-      `Deploy it with: sf project deploy start --manifest manifest/package.xml (in ${out})`,
+      ...[...files.keys()].map((path) => `Wrote ${path}`),
+      ...left.map((line) => `Left out ${line}`),
+      `To deploy it, run in ${out}: sf project deploy start --manifest manifest/package.xml`,
     ].join('\n'),
   );
 }

@@ -8,7 +8,7 @@ import {
 
 export function formatProposal(proposal: Proposal): string {
   const lines = [
-    '# Proposed by `handoff org map` from what the org has: look at each line, then run',
+    "# Proposed by `handoff org map` from the org's objects and fields. Review each line, then run",
     '# `handoff org check --mapping` with this file.',
     'version: 1',
     'resources:',
@@ -17,7 +17,7 @@ export function formatProposal(proposal: Proposal): string {
   if (found.length === 0) lines[lines.length - 1] = 'resources: {}';
   for (const [name, proposed] of Object.entries(proposal)) {
     if (proposed === undefined)
-      lines.push(`  # ${name}: no object of the org looks like it; \`handoff org package\` writes one.`);
+      lines.push(`  # ${name}: no object in the org looks like it; \`handoff org package\` creates one.`);
     else lines.push(...resourceLines(name, proposed));
   }
   return `${lines.join('\n')}\n`;
@@ -45,16 +45,16 @@ function furtherLines(add: readonly ProposedField[]): string[] {
   const isOpen = required.length > 0;
   return [
     ...(isOpen
-      ? ['    # The org makes no record without these: callers have to send them.', '    add:']
+      ? ['    # The org requires these in new records, so callers have to send them.', '    add:']
       : []),
     ...required.map((field) => {
       const entries = Object.entries(requiredMapping(field)).map(([key, value]) => `${key}: ${value}`);
-      return `      ${field.name}: { ${entries.join(', ')} } # required in new records; from is a guess`;
+      return `      ${field.name}: { ${entries.join(', ')} } # required in new records; \`from\` is a guess`;
     }),
     ...(others.length === 0
       ? []
       : [
-          '    # Further fields that the API can have: take the # away from those that partners may see or write.',
+          '    # More fields that the API can have. Uncomment those that partners may see or write.',
           ...(isOpen ? [] : ['    # add:']),
           ...others.map(({ name, column }) => `    #   ${name}: { field: ${column}, access: read }`),
         ]),

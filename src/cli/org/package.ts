@@ -56,7 +56,7 @@ export function packageFiles(resources: Resources, described: Described, apiVers
 /** Writes the files into a new or empty directory. Throws where it holds something, and what the file system does. */
 export async function writePackage(directory: string, files: ReadonlyMap<string, string>): Promise<void> {
   await mkdir(directory, { recursive: true });
-  if ((await readdir(directory)).length > 0) throw new Error('the directory is not empty');
+  if ((await readdir(directory)).length > 0) throw new Error("the directory isn't empty");
   for (const [path, text] of files) {
     await mkdir(dirname(join(directory, path)), { recursive: true });
     await writeFile(join(directory, path), text);
@@ -70,9 +70,7 @@ function addObject(
   left: string[],
 ): boolean {
   if (!/__c$/i.test(crmObject)) {
-    left.push(
-      `${crmObject}: a standard object can't be made; give the integration user the permission to see it.`,
-    );
+    left.push(`${crmObject}: it's a standard object, so give the integration user permission to see it.`);
     return false;
   }
   const hasNamedRecords = Object.values(fields).some(({ crm, isAbsent }) => !isAbsent && crm.path === 'Name');
@@ -102,7 +100,7 @@ function missingFields(
   const constants = Object.keys(resource.constants ?? {}).filter(isMissing);
   const unknown = constants.map((column) => ({
     column,
-    reason: 'the mapping sets it, and only you know what it should be.',
+    reason: 'the mapping sets it, so create it with the type you want.',
   }));
   for (const { column, reason } of [...missing, ...unknown])
     if (reason !== undefined) left.push(`${resource.crmObject}.${column}: ${reason}`);
@@ -120,10 +118,10 @@ function columnsOf({ crm }: Field): string[] {
 }
 
 function whyNotMade(column: string, { added }: Field): string | undefined {
-  if (added !== undefined) return 'a field of `add`: make it with the type that you want.';
+  if (added !== undefined) return '`add` lists it, so create it with the type you want.';
   return /__c$/i.test(column)
     ? undefined
-    : 'a standard field of Salesforce: give the integration user the permission to see it.';
+    : "it's a standard Salesforce field, so give the integration user permission to see it.";
 }
 
 function fieldMetadata(

@@ -128,13 +128,13 @@ function proposeMember(object: DescribedObject): ProposedResource {
   const texts = object.fields.filter(({ type }) => textTypes.includes(type));
   const ofType = (wanted: string) => object.fields.filter(({ type }) => type === wanted);
   return {
-    object: { value: object.name, why: hasKey(object) ? 'people with a unique external ID' : 'people' },
+    object: { value: object.name, why: hasKey(object) ? 'people, with a unique external ID' : 'people' },
     fields: {
       id: needed(keyOf(object), 'unique external ID', 'External_Id__c'),
-      first_name: named(first(texts, [/^FirstName$/, /(first|given|fore)_?name/i]), 'by its name'),
-      last_name: named(first(texts, [/^LastName$/, /(last|family)_?name|surname/i]), 'by its name'),
-      email: named(first(ofType('email'), [/^Email$/, /e?mail/i, /./]), 'of the type e-mail'),
-      phone: named(first(ofType('phone'), [/^Phone$/, /mobile/i, /phone/i, /./]), 'of the type phone'),
+      first_name: named(first(texts, [/^FirstName$/, /(first|given|fore)_?name/i]), 'matched by name'),
+      last_name: named(first(texts, [/^LastName$/, /(last|family)_?name|surname/i]), 'matched by name'),
+      email: named(first(ofType('email'), [/^Email$/, /e?mail/i, /./]), 'type is e-mail'),
+      phone: named(first(ofType('phone'), [/^Phone$/, /mobile/i, /phone/i, /./]), 'type is phone'),
     },
     add: [],
   };
@@ -162,14 +162,14 @@ function proposeRecords(
       'text of 36 characters or more',
       'Trip_Id__c',
     ),
-    member_id: { value: lookup?.relationshipName ?? null, why: `leads to ${member.name}` },
-    name: needed(nameOf(texts(80)), 'text that a person reads', 'Name__c'),
+    member_id: { value: lookup?.relationshipName ?? null, why: `looks up ${member.name}` },
+    name: needed(nameOf(texts(80)), 'readable text', 'Name__c'),
     source: named(
       first(texts(40), [
         /^(source|supplier|vendor|provider)(_?name)?(__c)?$/i,
         /source|supplier|vendor|provider/i,
       ]),
-      'by its name',
+      'matched by name',
     ),
     details,
     status: statusOf(writable, writtenStatuses[name]),
@@ -177,9 +177,9 @@ function proposeRecords(
       first(texts(64), [/consumer_?id/i, /consumer(__c)?$/i]),
       'text of 64 characters or more',
     ),
-    consumer_name: named(first(texts(255), [/consumer_?name/i]), 'by its name'),
-    actor: named(first(texts(255), [/actor/i, /(^|_)person/i]), 'by its name'),
-    ...(verified && { verified: named(verified, 'by its name') }),
+    consumer_name: named(first(texts(255), [/consumer_?name/i]), 'matched by name'),
+    actor: named(first(texts(255), [/actor/i, /(^|_)person/i]), 'matched by name'),
+    ...(verified && { verified: named(verified, 'matched by name') }),
   };
   const used = new Set(Object.values(fields).flatMap(({ value }) => value ?? []));
   const further = object.fields.filter(
@@ -192,7 +192,7 @@ function proposeRecords(
   return {
     object: {
       value: object.name,
-      why: `has a lookup to ${member.name}; a ${name} by its name`,
+      why: `looks up ${member.name}, and its name suggests a ${name}`,
     },
     fields,
     add: withNames(further, Object.keys(defaults[name].fields)),
@@ -211,12 +211,15 @@ function withNames(fields: readonly DescribedField[], taken: readonly string[]):
 }
 
 function named(field: DescribedField | undefined, why: string): Guess<string | null> {
-  return field ? { value: field.name, why } : { value: null, why: 'no field looks like it' };
+  return field ? { value: field.name, why } : { value: null, why: 'no field looks like this' };
 }
 
 function needed(field: DescribedField | undefined, why: string, made: string): Guess<string | null> {
   if (field) return named(field, why);
-  return { value: made, why: 'no field looks like it: name yours, or `handoff org package` makes this one' };
+  return {
+    value: made,
+    why: 'no field looks like this: name yours, or `handoff org package` creates this one',
+  };
 }
 
 function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
@@ -241,16 +244,16 @@ function statusOf(
     fitting.filter((field) => values.every((value) => field.values.includes(value)));
   const listed = [listing(written), listing(written.slice(0, 1))].find((some) => some.length > 0) ?? [];
   const found = first(listed, [...patterns, /./]);
-  if (found) return named(found, `takes the value ${written[0]}`);
+  if (found) return named(found, `accepts the value ${written[0]}`);
   const open = first(
     fitting.filter(({ restrictedPicklist }) => !restrictedPicklist),
     patterns,
   );
-  if (open) return named(open, 'by its name');
+  if (open) return named(open, 'matched by name');
   const narrow = first(fitting, patterns);
   return {
     value: null,
-    why: narrow ? `${narrow.name} does not take the value ${written[0]}` : 'no field looks like it',
+    why: narrow ? `${narrow.name} doesn't accept the value ${written[0]}` : 'no field looks like this',
   };
 }
 
@@ -281,8 +284,10 @@ function detailsGuess(fields: readonly DescribedField[]): Guess<string | string[
   return {
     value: parts.length === 1 ? (parts[0] as string) : parts,
     why:
-      (parts.length === 1 ? 'long text' : 'long texts, filled in this order: nobody else may write in them') +
-      (offered.length === 0 ? '' : `; further ones that you may add: ${offered.join(', ')}`),
+      (parts.length === 1
+        ? 'long text'
+        : 'long texts, filled in this order; nothing else may write to them') +
+      (offered.length === 0 ? '' : `; others you can add: ${offered.join(', ')}`),
   };
 }
 

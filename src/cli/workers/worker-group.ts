@@ -136,13 +136,13 @@ export class WorkerGroup {
   #replace(facts: { worker_pid: number; code: number; signal: string }): void {
     const { log } = this.#options;
     if (this.#state === 'first') {
-      return this.#failed.reject(new Error('The service cannot start: see the message above.'));
+      return this.#failed.reject(new Error("The gateway can't start. See the message above."));
     }
     const now = monotonicMs();
     this.#ends = [...this.#ends, now].filter((end) => now - end < periodMs);
     if (this.#ends.length >= tooManyEnds) {
       log.error(facts, 'a worker ended');
-      return this.#failed.reject(new Error(`${tooManyEnds} workers ended within a minute: see the log.`));
+      return this.#failed.reject(new Error(`${tooManyEnds} workers exited within a minute. See the log.`));
     }
     const pauseMs = pauseAfter(this.#ends.length, pauses);
     log.error({ ...facts, replaced_in_ms: pauseMs }, 'a worker ended; another one takes its place');

@@ -102,12 +102,12 @@ export class AssertionSigner {
 
   #refuseKey(fault: string): never {
     const name = this.#options.privateKeySecret;
-    const advice = `The secret ${name} ${fault}: put the RSA private key of the app's certificate there, as PEM.`;
+    const advice = `The secret ${name} ${fault}. Store the RSA private key of the app's certificate there, in PEM format.`;
     throw new TokenFailure('private_key', advice, { permanent: true });
   }
 
   #secretsUnavailable(): never {
-    const advice = 'The secrets manager does not answer: see its own health.';
+    const advice = "The secrets manager isn't responding. Check its health.";
     throw new TokenFailure('secrets_unavailable', advice, { permanent: false });
   }
 }

@@ -34,12 +34,12 @@ export function registerWebhookCommands(program: Command, load: LoadSettings): v
   };
   addList(group, 'received webhooks', find, showWebhooks).option(
     '--state <state>',
-    `only those in this state: ${webhookStates.join(', ')}`,
+    `only webhooks in this state: ${webhookStates.join(', ')}`,
   );
   addIdCommand(group, {
     name: 'replay',
-    description: 'process a webhook again that was given up (dead) or already processed',
-    id: ['<id>', 'webhook-id of the webhook'],
+    description: 'process a dead or already processed webhook again',
+    id: ['<id>', "the webhook's webhook-id"],
     run: async (id) => ({
       webhook_id: id,
       state: await withWebhooks(load, (webhooks) => replay(webhooks, id)),
@@ -54,7 +54,7 @@ async function replay(webhooks: WebhooksTable, id: string): Promise<WebhookState
   if (found === undefined) throw new CommandFailed(`There is no webhook ${id}.`, exitNotFound);
   if (isMemberEvent(found.type)) return 'received';
   throw new CommandFailed(
-    `The webhook ${id} is of the type ${found.type}, and webhooks of that type are ignored: there is nothing to process.`,
+    `Webhook ${id} has the type ${found.type}, which the gateway ignores, so there is nothing to process.`,
     exitNotFound,
   );
 }
@@ -64,7 +64,7 @@ function withWebhooks<T>(load: LoadSettings, work: (webhooks: WebhooksTable) => 
 }
 
 function showReplay({ webhook_id }: { webhook_id: string }): string {
-  return `The webhook ${webhook_id} will be processed again: a running service does it within a minute.`;
+  return `A running gateway will process webhook ${webhook_id} again within a minute.`;
 }
 
 /** Without the payload, which may hold personal data. */

@@ -25,7 +25,7 @@ export function parseWebhookSecrets(value: string): { secrets: Buffer[]; faults:
     if (trimmed === '') continue;
     const bytes = Buffer.from(line.exec(trimmed)?.[1] ?? '', 'base64');
     if (bytes.length < minBytes) {
-      faults.push(`line ${index + 1} is not whsec_ and at least ${minBytes} bytes in base64`);
+      faults.push(`line ${index + 1} isn't "whsec_" and at least ${minBytes} bytes in base64`);
     } else if (secrets.length === maxSecrets) {
       faults.push(`line ${index + 1} is one too many: ${maxSecrets} secrets are used`);
     } else {

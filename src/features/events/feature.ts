@@ -46,7 +46,7 @@ function registerEventCommands(program: Command, load: LoadSettings): void {
     name: 'events',
     alias: 'event',
     heading: 'records',
-    description: 'what happened to records',
+    description: 'what has happened to records',
   });
   const find = async (options: { type?: string; resource?: string }) => {
     const type = checkChoice('--type', eventTypes, options.type);
@@ -57,7 +57,7 @@ function registerEventCommands(program: Command, load: LoadSettings): void {
   };
   addList(group, 'events', find, show)
     .option('--type <type>', 'only events of this type, such as quote.created')
-    .option('--resource <id>', 'only events of the record with this id');
+    .option('--resource <id>', 'only events about the record with this id');
 }
 
 /** Without the data, which may be personal. */
@@ -100,21 +100,22 @@ const changesHealth = Type.Optional(
 );
 
 const changesCheck: DoctorCheck = {
-  name: 'CRM changes',
-  needs: ['CRM fields'],
+  name: 'Salesforce changes',
+  needs: ['Salesforce fields'],
   // A user that may not see deleted records cannot report deletions.
   async run(context) {
     const { changes } = settingsOf(context) as Settings & EventsSettings;
-    if (changes.pollSeconds === 0) throw new NothingToCheck('changes.pollSeconds is 0');
+    if (changes.pollSeconds === 0)
+      throw new NothingToCheck("changes.pollSeconds is 0, so the gateway doesn't read changes.");
     const resources = listOf(context.resources ?? resourcesOf());
     await crmOf(context)
       .readChanges(resources, context.token as CrmToken)
       .catch((error: Error) => {
         const [member, quote, booking] = resources.map(({ crmObject }) => crmObject);
         const advice = `The integration user needs View All Records on ${member}, ${quote} and ${booking}.`;
-        throw new Error(`Changes and deleted records cannot be read: ${error.message} ${advice}`);
+        throw new Error(`Can't read changes and deleted records. ${error.message} ${advice}`);
       });
-    return 'created, changed and deleted records can be read';
+    return 'can read created, changed and deleted records';
   },
 };
 

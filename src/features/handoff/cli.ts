@@ -28,24 +28,24 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
     name: 'handoffs',
     alias: 'handoff',
     heading: 'records',
-    description: 'hand-offs that wait to be delivered',
+    description: 'hand-offs waiting to be delivered',
   });
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', handoffStatuses, options.status));
   addList(group, 'queued hand-offs', find, show).option(
     '--status <status>',
-    `only those with this status: ${handoffStatuses.join(', ')}`,
+    `only hand-offs with this status: ${handoffStatuses.join(', ')}`,
   );
   registerChange(group, load, {
     name: 'retry',
     description: 'deliver a failed hand-off again',
-    done: 'will be delivered again: a running service does it within seconds',
+    done: (id) => `A running gateway will deliver hand-off ${id} within seconds.`,
     change: async (handoffs, id) => (await handoffs.retry(id)) === 'waits',
   });
   registerChange(group, load, {
     name: 'cancel',
     description: 'cancel a hand-off that is waiting or has failed',
-    done: 'is cancelled',
+    done: (id) => `Cancelled hand-off ${id}.`,
     change: async (handoffs, id) =>
       (await handoffs.cancel(id)) || (await handoffs.find(id))?.status === 'cancelled',
   });
@@ -54,7 +54,7 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
 interface Change {
   name: string;
   description: string;
-  done: string;
+  done: (id: string) => string;
   /** False where its state does not allow it. */
   change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
 }
@@ -63,11 +63,11 @@ function registerChange(group: Command, load: LoadSettings, { name, description,
   addIdCommand(group, {
     name,
     description,
-    id: ['<external-id>', 'External ID of the hand-off, a UUID'],
+    id: ['<external-id>', "the hand-off's External ID, a UUID"],
     async run(externalId) {
       if (!isUuid(externalId))
         throw new CommandFailed(
-          `${JSON.stringify(externalId)} is not an External ID: those are UUIDs.`,
+          `${JSON.stringify(externalId)} isn't an External ID. Hand-offs have a UUID.`,
           exitBadInput,
         );
       const id = externalId.toLowerCase();
@@ -77,14 +77,14 @@ function registerChange(group: Command, load: LoadSettings, { name, description,
       });
       return { external_id: id, status };
     },
-    show: ({ external_id }) => `The hand-off ${external_id} ${done}.`,
+    show: ({ external_id }) => done(external_id),
   });
 }
 
 async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFailed> {
   const found = await handoffs.find(id);
   const message = found
-    ? `The hand-off ${id} is ${found.status}, so this is not possible.`
+    ? `Hand-off ${id} is ${found.status}, so you can't do this.`
     : `There is no queued hand-off ${id}.`;
   return new CommandFailed(message, exitNotFound);
 }

@@ -243,7 +243,7 @@ async function erase(memberId: string, { database }: ErasureStores): Promise<Era
     count: erased.length,
     fields: { handoffs: erased, waiting_handoffs: waiting },
     left: waiting.map(
-      (id) => `the hand-off ${id} waits to be delivered. Cancel it, or wait, and run this again.`,
+      (id) => `hand-off ${id} is waiting to be delivered. Cancel it or wait, then run this again.`,
     ),
   };
 }

@@ -27,12 +27,13 @@ const signingKeysCheck: DoctorCheck = {
   needs: ['secrets manager'],
   async run(context) {
     const settings = settingsOf(context);
-    if (!issuesTokens(settings)) throw new NothingToCheck('publicUrl is not set: no token is issued');
+    if (!issuesTokens(settings))
+      throw new NothingToCheck("publicUrl isn't set, so the gateway issues no tokens.");
     const name = signingKeysName(settings.environment);
     const found = await secretsOf(context).read(name);
-    if (found === undefined) return `none yet: the service makes the first one, in ${name}`;
+    if (found === undefined) return `none yet; the gateway creates the first one in ${name}`;
     const keys = read(name, found.value);
-    return `${keys.length === 1 ? 'one' : keys.length} in ${name}; ${signingAt(keys, wallMs())?.kid} signs`;
+    return `${keys.length === 1 ? 'one' : keys.length} in ${name}; signing with ${signingAt(keys, wallMs())?.kid}`;
   },
 };
 
@@ -40,14 +41,14 @@ function read(name: string, value: string) {
   try {
     return readSigningKeys(value);
   } catch (cause) {
-    throw new Error(`${name} cannot be used. ${(cause as Error).message}`, { cause });
+    throw new Error(`Can't use ${name}. ${(cause as Error).message}`, { cause });
   }
 }
 
 function registerKeyCommands(program: Command, load: LoadSettings): void {
-  addGroup(program, { name: 'keys', heading: 'access', description: 'keys that sign access tokens' })
+  addGroup(program, { name: 'keys', heading: 'access', description: 'keys for signing access tokens' })
     .command('rotate')
-    .description('make a new signing key; tokens signed with the old one stay valid until they expire')
+    .description('create a new signing key; tokens signed with the old one stay valid until they expire')
     .option('--json', 'print JSON')
     .action(({ json }: { json?: true }, command: Command) =>
       runCommand(command, async () => {
@@ -60,7 +61,7 @@ function registerKeyCommands(program: Command, load: LoadSettings): void {
         print(
           json,
           { kid: key.kid, signs_from: key.signs_from },
-          ({ kid, signs_from }) => `The new key ${kid} signs tokens from ${signs_from}.`,
+          ({ kid, signs_from }) => `The new key ${kid} starts signing tokens at ${signs_from}.`,
         );
       }),
     );

@@ -35,12 +35,12 @@ export function registerDeliveryCommands(program: Command, load: LoadSettings): 
     );
   };
   addList(group, 'deliveries', find, showDeliveries)
-    .option('--status <status>', `only those with this status: ${deliveryStatuses.join(', ')}`)
+    .option('--status <status>', `only deliveries with this status: ${deliveryStatuses.join(', ')}`)
     .option('--endpoint <id>', 'only deliveries to this webhook endpoint');
   addIdCommand(group, {
     name: 'resend',
     description: 'send a delivery again, whatever its status',
-    id: ['<id>', 'id of the delivery, dlv_...'],
+    id: ['<id>', "the delivery's id, dlv_..."],
     async run(id) {
       const delivery = await withDeliveries(load, (deliveries) => deliveries.resend(id));
       if (delivery) return delivery;
@@ -58,7 +58,7 @@ function withDeliveries<T>(
 }
 
 function showResent({ id }: Delivery): string {
-  return `The delivery ${id} will be sent again: a running service does it within a few seconds.`;
+  return `A running gateway will send delivery ${id} again within seconds.`;
 }
 
 function showDeliveries(deliveries: ListedDelivery[]): string {

@@ -34,13 +34,12 @@ function registerPeopleCommands(program: Command, load: LoadSettings): void {
   });
   group
     .command('forget')
-    .description("end a person's sessions and erase the person from the access log")
-    .argument('<email>', 'e-mail address, or the name that records have instead')
+    .description("end a person's sessions, and erase the person from the access log")
+    .argument('<email>', 'e-mail address, or the name that stands in records instead')
     .option('--json', 'print JSON')
     .action((email: string, options: { json?: true }, command: Command) =>
       runCommand(command, async () => {
-        if (!/\S/.test(email))
-          throw new CommandFailed('Enter the e-mail address of the person.', exitBadInput);
+        if (!/\S/.test(email)) throw new CommandFailed("Enter the person's e-mail address.", exitBadInput);
         const forgotten = await withDatabase(load, 'handoff people', async (database) => ({
           sessions: await forgetSessionsOf(database, email),
           attempts: await forgetPersonInAttempts(database, email),
@@ -51,7 +50,7 @@ function registerPeopleCommands(program: Command, load: LoadSettings): void {
 }
 
 function show({ sessions, attempts }: Forgotten): string {
-  return `Ended ${sessions} sessions, and erased the person from ${attempts} requests in the access log.`;
+  return `Ended ${sessions} sessions, and erased the person from ${attempts} entries in the access log.`;
 }
 
 type Parts = SignInServices & SessionServices;

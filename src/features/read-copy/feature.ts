@@ -79,15 +79,15 @@ function registerCopyCommands(program: Command, load: LoadSettings): void {
   const group = addGroup(program, {
     name: 'copy',
     heading: 'org',
-    description: "the service's own copy of the org's records",
+    description: "the gateway's own copy of Salesforce records",
   });
   group
     .command('rebuild')
-    .description('empty the copy; a running service fills it again')
+    .description('empty the copy; a running gateway fills it again')
     .action((_options: object, command: Command) =>
       runCommand(command, async () => {
         await withDatabase(load, 'handoff copy', (database) => dropCopy(database));
-        process.stdout.write('The copy is empty. A running service with copy.enabled fills it again.\n');
+        process.stdout.write('The copy is empty. A running gateway with copy.enabled fills it again.\n');
       }),
     );
 }

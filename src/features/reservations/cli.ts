@@ -24,7 +24,7 @@ export function registerReservationCommands(program: Command, load: LoadSettings
     list(load, checkChoice('--status', reservationStatuses, options.status));
   addList(group, 'reservations', find, show).option(
     '--status <status>',
-    `only those with this status: ${reservationStatuses.join(', ')}`,
+    `only reservations with this status: ${reservationStatuses.join(', ')}`,
   );
 }
 

@@ -126,10 +126,8 @@ const diningCheck: DoctorCheck = {
   async run(context) {
     const { dining, production } = settingsOf(context) as Settings & ReservationsSettings;
     if (dining.baseUrl === undefined) {
-      const instead = production
-        ? 'there are no reservations'
-        : 'a simulated partner runs inside the service';
-      throw new NothingToCheck(`dining.* is not set: ${instead}`);
+      const instead = production ? 'there are no reservations' : 'the gateway simulates a partner';
+      throw new NothingToCheck(`dining.* isn't set, so ${instead}.`);
     }
     const metrics = createMetrics(reservationMetrics);
     return checkDiningPartner({ ...(dining as DiningSettings), secrets: secretsOf(context), metrics });
@@ -250,7 +248,7 @@ async function erase(memberId: string, { database }: ErasureStores): Promise<Era
     fields: { reservations: erased, not_erased: left },
     left: left.map(
       ({ id, status, state }) =>
-        `the reservation ${id} is still in progress (${status}, ${state}). Cancel it, or wait, and run this again.`,
+        `reservation ${id} is still in progress (${status}, ${state}). Cancel it or wait, then run this again.`,
     ),
   };
 }

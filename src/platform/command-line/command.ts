@@ -58,7 +58,7 @@ export function checkChoice<T extends string>(
   const choice = choices.find((one) => one === text);
   if (text === undefined || choice !== undefined) return choice;
   throw new CommandFailed(
-    `${option} ${JSON.stringify(text)} is not one of ${choices.join(', ')}.`,
+    `${option} ${JSON.stringify(text)} isn't one of ${choices.join(', ')}.`,
     exitBadInput,
   );
 }
@@ -78,7 +78,10 @@ export function configureHelp(program: Command): void {
     helpWidth: 120,
     commandUsage: withoutAlias,
     subcommandTerm: (command) =>
-      [command.name(), ...command.registeredArguments.map((one) => `<${one.name()}>`)].join(' '),
+      [
+        command.name(),
+        ...command.registeredArguments.map((one) => (one.required ? `<${one.name()}>` : `[${one.name()}]`)),
+      ].join(' '),
     visibleCommands: (command) => base.visibleCommands(command).filter((one) => one.name() !== 'help'),
   });
 }

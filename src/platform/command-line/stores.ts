@@ -36,7 +36,7 @@ export async function openDatabase(
 function explainHeld(error: unknown): never {
   if (error instanceof FileLockHeld) {
     error.message +=
-      '. Only one process can use the embedded database: stop the other one, or use PostgreSQL (databaseUrl).';
+      '. Only one process can use the embedded database. Stop the other one, or use PostgreSQL (databaseUrl).';
   }
   throw error;
 }
@@ -66,8 +66,8 @@ export async function checkMigrated(database: Database): Promise<Database> {
   if (refusal !== undefined) throw new Error(refusal);
   if (missing === 0) return database;
   throw new Error(
-    `The database has schema version ${applied}, and lacks ${missing} of the migrations of this program, whose version is ` +
-      `${known}. Run \`handoff migrate\`, or start the service.`,
+    `The database has schema version ${applied}, ${missing} behind this program's version ${known}. ` +
+      'Run `handoff migrate`, or start the gateway.',
   );
 }
 

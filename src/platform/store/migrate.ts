@@ -77,7 +77,7 @@ function refusalOf(
       ? 'the newer program'
       : `a program with schema version ${needed} or newer`;
   return (
-    `The database has schema version ${version}, on which this program, with version ${newest}, does not run: ` +
+    `The database has schema version ${version}, too new for this program, which has version ${newest}: ` +
     `run ${advice}, or restore a backup from before migration ${first.version}.`
   );
 }

@@ -28,6 +28,6 @@ test('handoff keys rotate adds a key that takes over, and prints nothing secret'
   const [, second] = keys;
   // Every replica has read it by then, also where the secrets manager reports no changes.
   assert.ok(second && Date.parse(second.signs_from) >= Date.parse(first.signs_from) + 40_000);
-  assert.equal(text, `The new key ${second.kid} signs tokens from ${second.signs_from}.\n`);
+  assert.equal(text, `The new key ${second.kid} starts signing tokens at ${second.signs_from}.\n`);
   await store.remove();
 });

@@ -66,6 +66,6 @@ describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () 
   test('a status that does not exist is refused by name', async () => {
     const { code, stderr } = await list('--status', 'lost');
     assert.equal(code, 2);
-    assert.match(stderr, /"lost" is not one of pending, confirmed/);
+    assert.match(stderr, /"lost" isn't one of pending, confirmed/);
   });
 });

@@ -91,7 +91,7 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
     await database.execute('delete from schema_migrations where version > 9000');
     assert.equal(
       refusal,
-      `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
+      `The database has schema version 9999, too new for this program, which has version ${known}: ` +
         'run a program with schema version 9997 or newer, or restore a backup from before migration 9997.',
     );
   });
@@ -105,7 +105,7 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
       const { refusal = '', known } = await compareSchema(database);
       assert.equal(
         refusal,
-        `The database has schema version 9999, on which this program, with version ${known}, does not run: ` +
+        `The database has schema version 9999, too new for this program, which has version ${known}: ` +
           `${advice}, or restore a backup from before migration 9999.`,
       );
       await assert.rejects(migrate(database), { message: refusal });

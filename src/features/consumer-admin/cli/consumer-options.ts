@@ -62,49 +62,49 @@ const append = (text: string, before: string[] = []) => [...before, text];
 export function addConsumerOptions(command: Command): Command {
   const words = `resources: ${permissionResources.join(', ')}; actions: ${permissionActions.join(', ')}`;
   return command
-    .option('--name <name>', 'name of the consumer, 1 to 100 characters')
+    .option('--name <name>', "the consumer's name, 1 to 100 characters")
     .option(
       '--allow <permission>',
-      `all that it may do with a resource, e.g. quotes:read,write, quotes:read@own, \
-quotes:read[name,status] or quotes:read,write+approval; repeat it for several; ${words}`,
+      `everything it may do with a resource, such as quotes:read,write, quotes:read@own, \
+quotes:read[name,status] or quotes:read,write+approval; repeatable; ${words}`,
       append,
     )
-    .option('--deny <permission>', 'actions to take away, e.g. quotes:write; repeat it for several', append)
-    .option('--disable', 'refuse its credentials until you enable it again')
+    .option('--deny <permission>', 'actions to take away, such as quotes:write; repeatable', append)
+    .option('--disable', 'reject its credentials until you enable it again')
     .option('--enable', 'accept its credentials again')
     .option(
       '--valid-until <moment>',
-      'refuse its credentials from this time on, e.g. 2030-12-31T23:59:59Z, or none',
+      'reject its credentials from this time on, such as 2030-12-31T23:59:59Z, or none',
     )
-    .option('--rate-limit <requests>', 'most requests in 60 seconds, or none for the limit in the settings')
+    .option('--rate-limit <requests>', 'requests allowed in 60 seconds, or none for the default limit')
     .option(
       '--allow-address <address>',
-      'IP address or range (CIDR) that it may call from, or none for any; repeat it for several, the old list is replaced',
+      'IP address or range (CIDR) that it may call from, or none for any; repeatable, replaces the old list',
       append,
     )
     .option(
       '--crm-share <percent>',
-      'per cent of the CRM calls that it is sure to get while calls are short, or none',
+      'percentage of Salesforce calls reserved for it when calls run short, or none',
     )
     .option(
       '--certificate <fingerprint>',
-      'SHA-256 of a client certificate that it must use, or none; repeat it for several, the old list is replaced',
+      'SHA-256 of a client certificate that it must use, or none; repeatable, replaces the old list',
       append,
     )
     .option(
       '--certificate-name <name>',
-      'DNS name, URI or e-mail address of a client certificate that it must use, or none; repeat it for several, the old list is replaced',
+      'DNS name, URI or e-mail address in the client certificate that it must use, or none; repeatable, replaces the old list',
       append,
     )
-    .option('--allowance <requests>', 'requests for each day or month (UTC), e.g. 10000/day, or none')
+    .option('--allowance <requests>', 'requests allowed each day or month (UTC), such as 10000/day, or none')
     .option(
       '--people <claim=value>',
-      'claim of the ID token of people who may act as it in the console, e.g. groups=travel-desk, or none; repeat it for several, the old list is replaced',
+      'ID token claim of people who may act as it in the console, such as groups=travel-desk, or none; repeatable, replaces the old list',
       append,
     )
     .option(
       '--public-key <file>',
-      'file with a public key (PEM or JWK) with which it signs its requests for tokens, or none; repeat it for several, the old list is replaced',
+      'file with the public key (PEM or JWK) for its signed token requests, or none; repeatable, replaces the old list',
       append,
     )
     .option('--json', 'print JSON');
@@ -163,7 +163,7 @@ function readNumbers({
 
 export function readNewConsumer(options: ConsumerOptions): NewConsumer {
   if (options.name === undefined) throw badInput('--name is missing.');
-  if (options.allow === undefined) throw badInput(`--allow is missing: ${allowHint}`);
+  if (options.allow === undefined) throw badInput(`--allow is missing. ${allowHint}`);
   const change = readChange(options);
   const permissions = permissionsAfter([], change);
   // Which fields there are is checked when it is made.
@@ -190,10 +190,10 @@ function permissionsAfter(
   });
 }
 
-const allowHint = `write RESOURCE:ACTION,ACTION, e.g. --allow quotes:read,write. Resources: \
-${permissionResources.join(', ')}. Actions: ${permissionActions.join(', ')}. Add @own for records that the consumer made \
-itself, [name,status] for these fields only, +approval for hand-offs that another consumer has to approve. @own and \
-+approval are for ${ownableResources.join(' and ')} only.`;
+const allowHint = `Use RESOURCE:ACTION,ACTION, such as --allow quotes:read,write. Resources: \
+${permissionResources.join(', ')}. Actions: ${permissionActions.join(', ')}. Add @own to allow only the consumer's own \
+records, [name,status] to allow only these fields, or +approval if another consumer has to approve hand-offs. @own and \
++approval work with ${ownableResources.join(' and ')} only.`;
 
 const action = `(?:${permissionActions.join('|')})`;
 const permissionPattern = new RegExp(
@@ -204,7 +204,7 @@ function parsePermission(option: string, text: string): RequestedPermission {
   const [, resource = '', actions = '', records, fields, approval] = permissionPattern.exec(text) ?? [];
   const isNarrowed = records === 'own' || approval !== undefined;
   if (actions === '' || (isNarrowed && !ownableResources.includes(resource)))
-    throw badInput(`${option} ${JSON.stringify(text)} is not a permission: ${allowHint}`);
+    throw badInput(`${option} ${JSON.stringify(text)} isn't a permission. ${allowHint}`);
   return {
     resource,
     actions: actions.split(','),
@@ -222,7 +222,7 @@ function readValidUntil(text: string): string | null {
   if (text === none) return null;
   if (readMoment(text) !== undefined) return text;
   throw badInput(
-    `--valid-until ${JSON.stringify(text)} is not a time such as 2030-12-31T23:59:59Z, and not none.`,
+    `--valid-until ${JSON.stringify(text)} isn't a time. Use one such as 2030-12-31T23:59:59Z, or none.`,
   );
 }
 
@@ -230,7 +230,9 @@ function readNumber(option: string, text: string, most: number): number | null {
   if (text === none) return null;
   const number = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (number >= 1 && number <= most) return number;
-  throw badInput(`${option} ${JSON.stringify(text)} is not a whole number from 1 to ${most}, and not none.`);
+  throw badInput(
+    `${option} ${JSON.stringify(text)} isn't valid. Use a whole number from 1 to ${most}, or none.`,
+  );
 }
 
 function readPersonClaim(text: string): PersonClaim {
@@ -238,7 +240,7 @@ function readPersonClaim(text: string): PersonClaim {
   const fits = claim.length <= maxClaimName && value.length <= maxClaimValue && isVisible(claim + value);
   if (claim !== '' && fits) return { claim, value };
   throw badInput(
-    `--people ${JSON.stringify(text)} is not a claim with a value such as groups=travel-desk, and not none.`,
+    `--people ${JSON.stringify(text)} isn't a claim with a value. Use one such as groups=travel-desk, or none.`,
   );
 }
 
@@ -249,7 +251,7 @@ function readAllowance(text: string): Allowance | null {
   const per = allowancePeriods.find((one) => one === period);
   if (per !== undefined && requests >= 1 && requests <= maxAllowance) return { requests, per };
   throw badInput(
-    `--allowance ${JSON.stringify(text)} is not a number of requests such as 10000/day or 200000/month, and not none.`,
+    `--allowance ${JSON.stringify(text)} isn't valid. Use a number of requests such as 10000/day or 200000/month, or none.`,
   );
 }
 
@@ -258,7 +260,7 @@ function readFingerprints(texts: readonly string[]): string[] {
   const wrong = list.find((text) => !new RegExp(fingerprintPattern).test(text));
   if (wrong === undefined) return list;
   throw badInput(
-    `--certificate ${JSON.stringify(wrong)} is not the SHA-256 of a certificate in hex, and not none.`,
+    `--certificate ${JSON.stringify(wrong)} isn't the SHA-256 of a certificate. Use 64 hex digits, or none.`,
   );
 }
 
@@ -273,20 +275,20 @@ function readPublicKey(file: string): PublicKey {
   }
   const isPem = text.includes('-----BEGIN ');
   if (isPem && text.includes('PRIVATE KEY-----'))
-    throw wrong('holds a private key. Only the partner may have that: give the public key.');
+    throw wrong('contains a private key, which only the partner may have. Use the public key.');
   try {
     const key: unknown = isPem ? createPublicKey(text).export({ format: 'jwk' }) : JSON.parse(text);
     if (typeof key === 'object' && key !== null && 'kty' in key) return key as PublicKey;
   } catch {
     // Said below, without the parser's text.
   }
-  throw wrong('is neither a public key in PEM nor a JWK.');
+  throw wrong("isn't a public key in PEM or JWK format.");
 }
 
 function readList(option: string, texts: readonly string[], most = Number.POSITIVE_INFINITY): string[] {
-  if (texts.length > most) throw badInput(`${option} can be given ${most} times at most.`);
+  if (texts.length > most) throw badInput(`Use ${option} at most ${most} times.`);
   if (!texts.includes(none)) return [...texts];
-  if (texts.length > 1) throw badInput(`${option} none cannot be combined with other values.`);
+  if (texts.length > 1) throw badInput(`${option} none can't be combined with other values.`);
   return [];
 }
 

@@ -5,7 +5,7 @@ import { thumbprintOf } from '../../../identity/consumers/public-keys.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { table } from '../../../platform/command-line/command.ts';
 
-const secretOnce = ['', 'Keep the secret now: it cannot be shown again.'];
+const secretOnce = ['', "Save the secret now. You can't see it again."];
 
 export function showCreated(created: {
   id: string;
@@ -43,12 +43,12 @@ export function showConsumer(view: ConsumerView): string {
     `mode         ${view.mode}`,
     `state        ${stateOf(view)}`,
     `permissions  ${showPermissions(view.permissions)}`,
-    `valid until  ${view.validUntil ?? 'no end date'}`,
-    `rate limit   ${view.rateLimitPerMinute ?? 'as in the settings'}`,
-    `CRM share    ${view.crmShare === null ? 'none of its own' : `${view.crmShare} %`}`,
+    `valid until  ${view.validUntil ?? 'no expiry'}`,
+    `rate limit   ${view.rateLimitPerMinute ?? 'default'}`,
+    `call share   ${view.crmShare === null ? 'none' : `${view.crmShare}% of Salesforce calls`}`,
     `addresses    ${view.allowedAddresses.join(', ') || 'any'}`,
     `allowance    ${showAllowance(view.allowance) ?? 'none'}`,
-    `certificates ${[...view.certificateFingerprints, ...view.certificateNames].join(', ') || 'none required'}`,
+    `certificates ${[...view.certificateFingerprints, ...view.certificateNames].join(', ') || 'none'}`,
     `people       ${view.people.map(({ claim, value }) => `${claim}=${value}`).join(', ') || 'none'}`,
     `public keys  ${view.publicKeys.map((key) => key.kid ?? thumbprintOf(key)).join(', ') || 'none'}`,
     `created      ${view.createdAt}`,
@@ -67,7 +67,7 @@ const maxNameColumns = 40;
 const indent = '  ';
 
 export function showConsumers(views: ConsumerView[]): string {
-  if (views.length === 0) return 'There are no consumers.';
+  if (views.length === 0) return 'No consumers yet.';
   const rows = views.map((view) => [view.id, shorten(view.name), stateOf(view), showUse(view.lastUsedAt)]);
   const [head = '', ...lines] = table([['id', 'name', 'state', 'last used'], ...rows]).split('\n');
   const details = views.map((view) => wrap([...view.permissions.map(showPermission), ...limitsOf(view)]));
@@ -86,8 +86,8 @@ function limitsOf(view: ConsumerView): string[] {
   return [
     ...(view.mode === 'live' ? [] : [view.mode]),
     ...(validUntil === null ? [] : [`until ${validUntil}`]),
-    ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} a minute`]),
-    ...(crmShare === null ? [] : [`${crmShare} % of CRM calls`]),
+    ...(rateLimitPerMinute === null ? [] : [`${rateLimitPerMinute} requests a minute`]),
+    ...(crmShare === null ? [] : [`${crmShare}% of Salesforce calls`]),
     ...(allowedAddresses.length === 0 ? [] : [`from ${allowedAddresses.join(', ')}`]),
     ...(allowance === undefined ? [] : [allowance]),
     ...(certificates === 0 ? [] : [`certificates: ${certificates}`]),
@@ -97,7 +97,7 @@ function limitsOf(view: ConsumerView): string[] {
 }
 
 function showAllowance(allowance: ConsumerView['allowance']): string | undefined {
-  return allowance === null ? undefined : `${allowance.requests} a ${allowance.per}`;
+  return allowance === null ? undefined : `${allowance.requests} requests a ${allowance.per}`;
 }
 
 function showUse(lastUsedAt: string | null | undefined): string {

@@ -70,8 +70,11 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
 }
 
 function registerCreate(group: Command, open: OpenConsumers): void {
-  const command = group.command('create').description('create a consumer; its API secret is shown only now');
-  command.option('--test', 'make a test consumer: its requests never reach the CRM or the dining partner');
+  const command = group.command('create').description('create a consumer, and show its API secret this once');
+  command.option(
+    '--test',
+    'create a test consumer, whose requests never reach Salesforce or the dining partner',
+  );
   addConsumerOptions(command).action((options: ConsumerOptions) =>
     run(command, open, {
       checkInput: () => readNewConsumer(options),
@@ -89,8 +92,8 @@ function registerCreate(group: Command, open: OpenConsumers): void {
 function registerUpdate(group: Command, open: OpenConsumers): void {
   const command = group
     .command('update')
-    .description('change a consumer; everything you do not name stays as it is')
-    .argument('<id>', 'id of the consumer, con_...');
+    .description("change a consumer; whatever you don't name stays as it is")
+    .argument('<id>', "the consumer's id, con_...");
   addConsumerOptions(command).action((id: string, options: ConsumerOptions) =>
     run(command, open, {
       checkInput: () => {
@@ -99,7 +102,7 @@ function registerUpdate(group: Command, open: OpenConsumers): void {
           ([name, value]) => name !== 'json' && [value].flat().length > 0,
         );
         const isEmpty = named.length === 0;
-        if (isEmpty) throw new CommandFailed('Nothing to change: name at least one option.', exitBadInput);
+        if (isEmpty) throw new CommandFailed('Nothing to change. Name at least one option.', exitBadInput);
         return readChange(options);
       },
       work: async (consumers, wanted) => {
@@ -141,10 +144,10 @@ function registerShow(group: Command, open: OpenConsumers): void {
 }
 
 function registerRotate(group: Command, open: OpenConsumers): void {
-  commandOnOne(group, 'rotate', 'make a new API key and secret; the secret is shown only now')
+  commandOnOne(group, 'rotate', 'create a new API key and secret, and show the secret this once')
     .option(
       '--grace-window-hours <hours>',
-      'how many hours the old key stays valid; 0: it is refused at once (default: the setting graceWindowHours)',
+      'how many hours the old key keeps working; 0 turns it off right away (default: the setting graceWindowHours)',
     )
     .action((id: string, options: { graceWindowHours?: string; json?: true }, command: Command) =>
       run(command, open, {
@@ -160,13 +163,13 @@ function registerRotate(group: Command, open: OpenConsumers): void {
 }
 
 function registerRevoke(group: Command, open: OpenConsumers): void {
-  commandOnOne(group, 'revoke', 'delete a consumer; its credentials are refused from now on').action(
+  commandOnOne(group, 'revoke', 'delete a consumer, whose credentials stop working right away').action(
     (id: string, { json }: { json?: true }, command: Command) =>
       run(command, open, {
         checkInput: () => checkId(id),
         work: async ({ administration }) => {
           await administration.revoke(id);
-          print(json, { id, revoked: true }, () => `The consumer ${id} is revoked.`);
+          print(json, { id, revoked: true }, () => `Revoked consumer ${id}.`);
         },
       }),
   );
@@ -176,7 +179,7 @@ function commandOnOne(group: Command, name: string, description: string): Comman
   return group
     .command(name)
     .description(description)
-    .argument('<id>', 'id of the consumer, con_...')
+    .argument('<id>', "the consumer's id, con_...")
     .option('--json', 'print JSON');
 }
 
@@ -265,11 +268,8 @@ function failureOf(error: unknown): unknown {
 /** Throws `CommandFailed` for text that is no id. */
 function checkId(id: string): void {
   if (isConsumerId(id)) return;
-  const rule = '"con_" and 16 letters or digits';
-  throw new CommandFailed(
-    `${JSON.stringify(id)} is not the id of a consumer: that is ${rule}.`,
-    exitBadInput,
-  );
+  const rule = '"con_" followed by 16 letters or digits';
+  throw new CommandFailed(`${JSON.stringify(id)} isn't a consumer id, which is ${rule}.`, exitBadInput);
 }
 
 function parseHours(text: string | undefined): number | undefined {
@@ -277,5 +277,5 @@ function parseHours(text: string | undefined): number | undefined {
   const hours = Number(text);
   if (text.trim() !== '' && hours >= 0 && hours <= maxGraceWindowHours) return hours;
   const rule = `a number of hours from 0 to ${maxGraceWindowHours}`;
-  throw new CommandFailed(`--grace-window-hours ${JSON.stringify(text)} is not ${rule}.`, exitBadInput);
+  throw new CommandFailed(`--grace-window-hours ${JSON.stringify(text)} isn't ${rule}.`, exitBadInput);
 }

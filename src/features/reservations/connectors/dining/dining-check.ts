@@ -29,7 +29,7 @@ export async function checkDiningPartner(options: DiningCheckOptions): Promise<s
     await server.send(methods.healthCheck, undefined, startCall('doctor', undefined, checkMs));
     // Some accept a HealthCheck without credentials: so a list is requested, of a user that does not exist.
     const hasList = await supports(server, methods.list, listRequest(randomUUID()));
-    return `${options.baseUrl}${hasList ? '' : ', without ListBookings: unknown outcomes may need a person'}`;
+    return `${options.baseUrl}${hasList ? '' : ", which doesn't offer ListBookings, so unknown outcomes may need a person"}`;
   } catch (error) {
     if (error instanceof PartnerFailure) throw new Error(howToFix(error, options), { cause: error });
     throw error;
@@ -54,7 +54,7 @@ async function supports(server: BookingServer, method: Method, body: string): Pr
 }
 
 const advice: Partial<Record<PartnerFailureKind, string>> = {
-  missing: 'Check dining.baseUrl: it is what comes before /v3/HealthCheck.',
+  missing: 'Check dining.baseUrl, which is whatever comes before /v3/HealthCheck.',
   unreachable: 'Check dining.baseUrl and the network.',
   timeout: 'Check dining.baseUrl and the network.',
 };
@@ -63,10 +63,10 @@ function howToFix(
   { kind, message, facts }: PartnerFailure,
   { passwordSecret, username }: DiningSettings,
 ): string {
-  if (kind !== 'credentials') return `The partner can't be used: ${message}. ${advice[kind] ?? ''}`.trimEnd();
-  if (facts.status === undefined) return `${message}: write it there.`;
+  if (kind !== 'credentials') return `Can't use the partner: ${message}. ${advice[kind] ?? ''}`.trimEnd();
+  if (facts.status === undefined) return `${message}. Store it there.`;
   return (
-    `The partner refuses ${username} (status ${facts.status}): renew the credentials with the partner, who lets them ` +
-    `end after six months, and write the password to the secret ${passwordSecret}.`
+    `The partner rejects ${username} (status ${facts.status}). Its credentials expire after six months: get new ones, ` +
+    `and store the password in the secret ${passwordSecret}.`
   );
 }
