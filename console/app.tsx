@@ -224,22 +224,22 @@ function signedOutBy({ request_id }: Problem): Problem {
   return {
     title: 'You were signed out',
     detail:
-      'Your key no longer works: it has expired, or was rotated, disabled or revoked. Sign in with another one.',
+      'Your key no longer works. It may have expired, or been rotated, disabled or revoked. Sign in with another one.',
     status: 401,
     code: 'invalid_credentials',
     request_id,
   };
 }
 
-const unsure = "Your last approval may not have been sent: look under Waiting once you're back.";
+const unsure = "Your last approval may not have gone through. Check Waiting when you're back.";
 
 function sessionEndedBy({ request_id }: Problem): Problem {
   return { ...endedIdle, title: 'Your session has ended', detail: 'Sign in again.', request_id };
 }
 
 const endedIdle: Problem = {
-  title: 'You were signed out',
-  detail: 'You did nothing for a while. Sign in again.',
+  title: 'Your session timed out',
+  detail: 'You were signed out after a while without activity. Sign in again.',
   status: 401,
   code: 'invalid_credentials',
   request_id: null,

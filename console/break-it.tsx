@@ -47,15 +47,15 @@ export function BreakItPage(): VNode {
           class="primary"
           aria-disabled={!isBroken}
           aria-busy={busy === ''}
-          onClick={single(() => isBroken && void ask('DELETE', '', 'Everything is fixed.'))}
+          onClick={single(() => isBroken && void ask('DELETE', '', 'All faults cleared.'))}
         >
           Fix all
         </button>
       </div>
       <p>
         {crmName} and the dining partner are simulated here, so nothing real can break. To see what your
-        advisors would see, choose a member on <a href="#/hand-off">Hand-off</a>, break something here, and
-        hand off a sample. Every fault ends by itself after 5 minutes.
+        advisors would see, choose a member under <a href="#/hand-off">Hand-off</a>, break something here, and
+        hand off a sample. Each fault clears itself after 5 minutes.
       </p>
       {problem && <ProblemAlert problem={problem} isAnswer />}
       <Freshness of={loaded} />
@@ -106,7 +106,7 @@ function BreakageCard({ breakage, isBusy, onBreak, onFix }: CardProps): VNode {
         </button>
         {endsAt && (
           <span class="hint">
-            Ends by itself <JustNow at={Date.parse(endsAt)} />
+            Clears itself <JustNow at={Date.parse(endsAt)} />
           </span>
         )}
       </p>

@@ -11,16 +11,16 @@ interface StripProps {
 }
 
 const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
-  service: ["The gateway isn't answering.", 'What you see may be old; what you typed is kept.'],
+  service: ["The gateway isn't responding.", 'This page may be out of date. What you typed is kept.'],
   crm: [
     `${crmName} isn't responding.`,
-    'New hand-offs are saved, and created as soon as it does. What you see may be old.',
+    "We'll save new hand-offs and create them as soon as it does. This page may be out of date.",
   ],
   quota: [
-    `${crmName}'s daily quota of calls is used up.`,
-    'New hand-offs are saved, and created once there are calls again. What you see may be old.',
+    `${crmName}'s daily call quota is used up.`,
+    "We'll save new hand-offs and create them once there are calls again. This page may be out of date.",
   ],
-  part: ["Part of the gateway isn't answering.", 'The rest works.'],
+  part: ["Part of the gateway isn't responding.", 'The rest works.'],
 };
 
 /** On every page while something doesn't answer: what that is, what it means, and when it's tried again. */

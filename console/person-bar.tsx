@@ -58,7 +58,7 @@ export function PersonStrip({ seconds }: { seconds: number }): VNode {
   return (
     <div class="band" role="alert">
       <p>
-        You will be signed out in {countOf(seconds, 'second')}. <button type="button">Stay signed in</button>
+        You'll be signed out in {countOf(seconds, 'second')}. <button type="button">Stay signed in</button>
       </p>
     </div>
   );

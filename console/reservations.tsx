@@ -54,7 +54,7 @@ function Reservations(): VNode {
           label="Trip"
           value={trip}
           onInput={setTrip}
-          placeholder="ID of the trip"
+          placeholder="Trip ID"
           {...hintOf(trip === asked.trip_id ? fault : undefined)}
         />
         <button class="primary">Search</button>
@@ -93,14 +93,14 @@ function Results({ asked }: { asked: { status: string; trip_id: string } }): VNo
       empty={
         isFiltered ? (
           <>
-            <p>No reservation matches these filters.</p>
+            <p>No reservations match these filters.</p>
             <p>
               <a href="#/reservations">Show all reservations</a>
             </p>
           </>
         ) : (
           <>
-            <p>No table has been reserved yet.</p>
+            <p>No reservations yet.</p>
             <p>
               Programs reserve tables with <code>POST /v1/reservations</code>.
             </p>

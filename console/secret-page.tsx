@@ -19,7 +19,7 @@ export function SecretPage({ secret, onStored }: { secret: NewSecret; onStored: 
       <h1 ref={heading} tabindex={-1}>
         {title}
       </h1>
-      <p>The secret is shown only once. Store it before you go on.</p>
+      <p>This secret is shown only once. Store it before you continue.</p>
       <dl>
         {apiKey && (
           <>

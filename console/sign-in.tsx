@@ -129,9 +129,9 @@ async function findConsumer(credentials: Credentials): Promise<OwnConsumer> {
 }
 
 function notValid(requestId: string | null): Problem {
-  const detail = 'Check for typing errors. The key may also have expired, or have been rotated or disabled.';
+  const detail = 'Check for typos. The key may also have expired, or been rotated or disabled.';
   return {
-    title: 'Key or secret is not valid',
+    title: 'Invalid key or secret',
     detail,
     status: 401,
     code: 'invalid_credentials',

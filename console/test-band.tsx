@@ -24,28 +24,28 @@ export function TestReset(): VNode {
     <>
       <h2>Test records</h2>
       <p>
-        Quotes, bookings, reservations and hand-offs that were made with these keys can be deleted, to start
-        again. Keys, webhook endpoints and past events stay.
+        Delete the quotes, bookings, reservations and hand-offs made with these keys to start over. Keys,
+        webhook endpoints and past events stay.
       </p>
       {isDone && (
         <p class="notice" role="status">
-          Everything was deleted.
+          Deleted everything.
         </p>
       )}
       <div class="buttons">
         <button type="button" class="plain" onClick={single(() => ask(true))}>
-          Start again…
+          Start over…
         </button>
       </div>
       {isAsking && (
         <Question
-          title="Start again?"
+          title="Start over?"
           action="Delete everything"
           isDanger
           act={reset}
           onClose={() => ask(false)}
         >
-          <p>Delete everything that was made with these keys?</p>
+          <p>Delete everything made with these keys?</p>
         </Question>
       )}
     </>

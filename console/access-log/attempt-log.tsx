@@ -110,7 +110,7 @@ function Results({ asked: { hours, ...filters }, apiKey, showAll }: ResultProps)
       pages={pages}
       columns={allColumns}
       keyOf={keyOfAttempt}
-      empty={isFiltered ? <NoMatch what="request" showAll={showAll} /> : <p>No requests yet.</p>}
+      empty={isFiltered ? <NoMatch what="requests" showAll={showAll} /> : <p>No requests yet.</p>}
     />
   );
 }

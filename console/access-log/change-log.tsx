@@ -80,7 +80,7 @@ export function ChangeLog(): VNode {
         asked={asked}
         empty={
           Object.values(asked).some(Boolean) ? (
-            <NoMatch what="change" showAll={() => ask({ consumer_id: '', action: '', hours: '' })} />
+            <NoMatch what="changes" showAll={() => ask({ consumer_id: '', action: '', hours: '' })} />
           ) : (
             <p>No changes yet.</p>
           )

@@ -13,7 +13,7 @@ interface EventProps {
 
 type Change = AuditEvent['changes'][number];
 
-/** Who did what to whom: `Ada Byron changed the limits of Partner X: requests a minute 60 → 120`. */
+/** Who did what to whom: `Ada Byron changed Partner X's limits: requests per minute 60 → 120`. */
 export function ChangeSentence({ event }: EventProps): VNode {
   const [only] = inSentence(event);
   return (
@@ -48,14 +48,14 @@ export function ChangeFacts({ event }: EventProps): VNode {
           ))}
         </ul>
       )}
-      <FoldedJson summary="Raw data" text={JSON.stringify(event)} label={`Raw data of ${event.id}`} />
+      <FoldedJson summary="Raw data" text={JSON.stringify(event)} label={`Raw data for ${event.id}`} />
     </>
   );
 }
 
 /** A person, with whether the person has signed in; else the program. */
 function Actor({ actor: { type, id, name, person, verified } }: { actor: AuditEvent['actor'] }): VNode {
-  if (type === 'service') return <strong>The service</strong>;
+  if (type === 'service') return <strong>The gateway</strong>;
   if (type !== 'consumer')
     return (
       <>
@@ -68,7 +68,7 @@ function Actor({ actor: { type, id, name, person, verified } }: { actor: AuditEv
     <>
       <strong>{person}</strong>{' '}
       <span class="quiet">
-        ({verified ? 'signed in' : 'not verified'}, through {consumer})
+        ({verified ? 'signed in' : 'not verified'}, via {consumer})
       </span>
     </>
   );
@@ -76,7 +76,7 @@ function Actor({ actor: { type, id, name, person, verified } }: { actor: AuditEv
 
 const verbs: Record<string, string> = {
   'consumer.created': 'created',
-  'consumer.rotated': 'rotated the key of',
+  'consumer.rotated': 'rotated',
   'consumer.disabled': 'disabled',
   'consumer.enabled': 'enabled',
   'consumer.revoked': 'revoked',
@@ -86,10 +86,12 @@ function Done({ event }: EventProps): VNode {
   const { action, target, changes } = event;
   if (action.startsWith('handoff.')) return <Decision event={event} />;
   const renamed = changes.length === 1 ? changes.find(({ field }) => field === 'name') : undefined;
-  const verb = verbs[action] ?? (renamed ? 'renamed' : `changed the ${listOf(topicsOf(changes))} of`);
+  const verb = verbs[action] ?? (renamed ? 'renamed' : 'changed');
   return (
     <>
       {verb} <a href={`#/consumers/${target.id}`}>{target.name}</a>
+      {action === 'consumer.rotated' && "'s key"}
+      {verb === 'changed' && `'s ${listOf(topicsOf(changes))}`}
     </>
   );
 }
@@ -185,7 +187,7 @@ function listInWords(values: unknown[]): string {
 
 /** An allowance, or a claim of people. */
 function objectInWords({ requests, per, claim, value, ...others }: Record<string, unknown>): string {
-  if (per !== undefined) return `${inWords(requests)} a ${inWords(per)}`;
+  if (per !== undefined) return `${inWords(requests)} per ${inWords(per)}`;
   if (claim !== undefined) return `${inWords(claim)}=${inWords(value)}`;
   return JSON.stringify(others);
 }

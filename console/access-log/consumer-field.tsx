@@ -95,7 +95,7 @@ async function identify(session: Session, text: string): Promise<{ id?: string; 
   const found = await search(session, text);
   const named = found.filter(({ name }) => name.toLowerCase() === text.toLowerCase());
   const [one, ...others] = named.length > 0 ? named : found;
-  if (one === undefined) return { fault: 'No consumer has this in its name.' };
+  if (one === undefined) return { fault: 'No consumers match.' };
   if (others.length > 0) return { fault: 'Several consumers match. Enter the full name or the ID.' };
   return { id: one.id };
 }

@@ -25,8 +25,8 @@ export function AccessFacts({ consumer, children }: FactsProps): VNode {
             ))}
           </ul>
         </dd>
-        <dt>Requests a minute</dt>
-        <dd>{rateLimitPerMinute?.toLocaleString('en') ?? "The service's default"}</dd>
+        <dt>Requests per minute</dt>
+        <dd>{rateLimitPerMinute?.toLocaleString('en') ?? "The gateway's default"}</dd>
         <dt>Allowance</dt>
         <dd>
           <Allowance allowance={consumer.allowance} />
@@ -34,7 +34,7 @@ export function AccessFacts({ consumer, children }: FactsProps): VNode {
         {crmShare !== null && (
           <>
             <dt>Share of {crmName} calls</dt>
-            <dd>{crmShare} % reserved</dd>
+            <dd>{crmShare}% reserved</dd>
           </>
         )}
         <dt>Valid until</dt>
@@ -82,7 +82,7 @@ function Allowance({ allowance }: { allowance: Consumer['allowance'] }): VNode {
       <meter aria-label="Allowance used" value={used} max={requests} high={requests * 0.8} optimum={0} />
       {resets_at && (
         <span class="quiet">
-          Starts again <Ago at={resets_at} />
+          Resets <Ago at={resets_at} />
         </span>
       )}
     </>
@@ -116,7 +116,7 @@ type Pair = Consumer['credentials'][number];
 /** Keys are as good as their consumer. */
 const pairColumns = (isRefused: boolean): Column<Pair>[] => [
   { title: 'Key', cell: ({ apiKey }) => <Id>{apiKey}</Id> },
-  { title: 'State', cell: ({ state }) => <Badge>{isRefused ? 'not valid' : state}</Badge> },
+  { title: 'State', cell: ({ state }) => <Badge>{isRefused ? 'invalid' : state}</Badge> },
   { title: 'Created', cell: ({ createdAt }) => <Ago at={createdAt} /> },
   { title: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? <Ago at={lastUsedAt} /> : 'Never') },
   { title: 'Expires', cell: ({ expiresAt }) => (expiresAt ? <Ago at={expiresAt} /> : 'Never') },

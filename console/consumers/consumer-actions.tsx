@@ -23,7 +23,7 @@ export function CommonActions({ consumer, change }: ActionsProps): VNode {
   const enable = async (wanted: boolean) => {
     setProblem(undefined);
     await change(pathOf(id), { method: 'PATCH', body: JSON.stringify({ enabled: wanted }) });
-    say(`${name} is ${wanted ? 'enabled' : 'disabled'}.`);
+    say(`${wanted ? 'Enabled' : 'Disabled'} ${name}.`);
   };
   return (
     <>
@@ -60,7 +60,7 @@ export function CommonActions({ consumer, change }: ActionsProps): VNode {
           onClose={close}
         >
           <p>
-            Its keys stop working right away, until you enable it again. People who act as it are signed out.
+            Its keys stop working right away, until you enable it again. Anyone acting as it is signed out.
           </p>
         </Question>
       )}
@@ -80,7 +80,7 @@ export function PageActions({ consumer, change, onRevoked }: PageActionsProps): 
   const close = () => ask(undefined);
   const revoke = async () => {
     await change(pathOf(id), { method: 'DELETE' });
-    say(`${name} is revoked.`);
+    say(`Revoked ${name}.`);
     onRevoked();
   };
   return (
@@ -105,7 +105,7 @@ export function PageActions({ consumer, change, onRevoked }: PageActionsProps): 
       )}
       {asking === 'revoke' && (
         <Question title={`Revoke ${name}?`} action="Revoke now" isDanger act={revoke} onClose={close}>
-          <p>Its keys stop working right away, for good. What it has written stays.</p>
+          <p>Its keys stop working right away, for good. The records it wrote stay.</p>
         </Question>
       )}
     </div>

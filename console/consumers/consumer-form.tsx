@@ -38,7 +38,7 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
     const method = edited ? 'PATCH' : 'POST';
     try {
       const text = await change(path, { method, body: JSON.stringify(request) });
-      if (edited) say(`${draft.name} is changed.`);
+      if (edited) say(`Saved ${draft.name}.`);
       else {
         const made = JSON.parse(text) as CreatedConsumer;
         showSecret(secretOf(made));
@@ -91,7 +91,7 @@ export function ConsumerForm({ edited, change, onClose }: FormProps): VNode {
 }
 
 function secretOf({ apiKey, apiSecret, name }: CreatedConsumer): NewSecret {
-  return { title: `Credentials of ${name}`, apiKey, secret: apiSecret, note: 'They work from now on.' };
+  return { title: `${name}'s credentials`, apiKey, secret: apiSecret, note: 'They work right away.' };
 }
 
 /** Boxes of the limits, by their field in the request. */
@@ -101,7 +101,7 @@ const limitFields = [
 ];
 
 const noPermission: Problem = {
-  title: 'No permission is chosen',
+  title: 'No permissions chosen',
   detail: '',
   status: 0,
   code: 'console',
@@ -197,7 +197,7 @@ function PermissionBoxes({ draft, set, fault }: PermissionProps): VNode {
               <td>
                 {withFields.includes(resource) && (
                   <input
-                    aria-label={`only these fields of ${resource}`}
+                    aria-label={`only these ${resource} fields`}
                     placeholder="all fields"
                     spellcheck={false}
                     value={fields[resource] ?? ''}
@@ -254,7 +254,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput={(validUntil: string) => set({ validUntil })}
       />
       <Field
-        label="Requests a minute"
+        label="Requests per minute"
         type="number"
         min={1}
         value={draft.rateLimit}
@@ -279,7 +279,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput={(allowance: string) => set({ allowance })}
       />
       <Choice
-        label="Allowance for each"
+        label="Allowance per"
         value={draft.allowancePer}
         options={periods}
         onChange={(allowancePer) => set({ allowancePer })}
@@ -302,7 +302,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         label="People who may act as it"
         value={draft.people}
         fault={faultAt(problem, 'people', claims)}
-        hint="One ID token claim per line, such as groups=travel-desk. Leave blank for no people."
+        hint="One ID token claim per line, such as groups=travel-desk. Leave blank to let nobody act as it."
         onInput={(people) => set({ people })}
       />
     </div>

@@ -68,7 +68,7 @@ export function ConsumerList(): VNode {
       {asked.status === 'revoked' ? (
         <Changes
           asked={{ consumer_id: '', action: 'consumer.revoked', hours: '' }}
-          empty={<p>No consumer was revoked lately.</p>}
+          empty={<p>No consumers revoked recently.</p>}
         />
       ) : (
         <Results key={JSON.stringify(asked)} asked={asked} showAll={() => ask(none)} />
@@ -142,7 +142,7 @@ function Results({ asked: { search, ...filters }, showAll }: ResultProps): VNode
       columns={session.can('consumers', 'write') ? [...columns, actions] : columns}
       empty={
         search || Object.values(filters).some(Boolean) ? (
-          <NoMatch what="consumer" showAll={showAll} />
+          <NoMatch what="consumers" showAll={showAll} />
         ) : (
           <p>No consumers yet.</p>
         )

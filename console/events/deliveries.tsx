@@ -57,7 +57,7 @@ export function Deliveries({ id }: { id: string }): VNode {
   return (
     <>
       <p class="crumbs">
-        <a href="#/events/endpoints">Back to the endpoints</a>
+        <a href="#/events/endpoints">Back to endpoints</a>
       </p>
       <h2>{endpoint.data?.url ?? 'Deliveries'}</h2>
       {problem && <ProblemAlert problem={problem} isAnswer />}
@@ -77,7 +77,7 @@ export function Deliveries({ id }: { id: string }): VNode {
         keyOf={(delivery: WebhookDelivery) => delivery.id}
         empty={
           status ? (
-            <NoMatch what="delivery" showAll={() => setStatus('')} />
+            <NoMatch what="deliveries" showAll={() => setStatus('')} />
           ) : (
             <>
               <p>Nothing sent yet.</p>
@@ -103,7 +103,7 @@ const columns: Column<WebhookDelivery>[] = [
   },
   { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
   {
-    title: 'Tries',
+    title: 'Attempts',
     cell: ({ attempts }) => (
       <ul class="bare tries">
         {attempts.map(({ at, status, duration_ms: ms, error }) => (
@@ -115,7 +115,7 @@ const columns: Column<WebhookDelivery>[] = [
       </ul>
     ),
   },
-  { title: 'Next try', cell: ({ next_attempt_at }) => <Ago at={next_attempt_at} /> },
+  { title: 'Next attempt', cell: ({ next_attempt_at }) => <Ago at={next_attempt_at} /> },
 ];
 
 interface SentProps {
@@ -139,8 +139,8 @@ function Sent({ endpointId, delivery: { event_id, event_type } }: SentProps): VN
   return (
     <details onToggle={read}>
       <summary>Show</summary>
-      {body === null && <p class="quiet">The event is no longer kept.</p>}
-      {body && <Json text={body} label={`Body of ${event_type}`} />}
+      {body === null && <p class="quiet">This event is no longer stored.</p>}
+      {body && <Json text={body} label={`${event_type} body`} />}
     </details>
   );
 }

@@ -6,8 +6,8 @@ import { Ago } from '../shared/time.tsx';
 
 const reasons: Record<string, string> = {
   requested: 'by you',
-  gone: 'it answered 410 Gone',
-  failing: 'it failed for five days',
+  gone: 'after it answered 410 Gone',
+  failing: 'after failing for five days',
 };
 
 /** Nothing but failures since the last success. */

@@ -41,7 +41,7 @@ export function Endpoints(): VNode {
         empty={
           <>
             <p>No webhook endpoints yet.</p>
-            <p>Create one, and events are sent to it as they happen.</p>
+            <p>Create one to get events as they happen.</p>
           </>
         }
       />
@@ -85,12 +85,12 @@ function Actions({ endpoint, act, reload }: ActionsProps): VNode {
   };
   const rotate = async () => {
     const { secret, previous_expires_at: end } = await client.webhookEndpoints.rotateSecret(id);
-    const note = `Until ${inWords(Date.parse(end))} messages are signed with the old secret too.`;
-    showSecret({ title: `New secret of ${url}`, secret, note });
+    const note = `Until ${inWords(Date.parse(end))}, messages are also signed with the old secret.`;
+    showSecret({ title: `New secret for ${url}`, secret, note });
   };
   const remove = async () => {
     await client.webhookEndpoints.delete(id);
-    say(`${url} is deleted.`);
+    say(`Deleted ${url}.`);
     void reload();
   };
   const close = () => ask(undefined);
@@ -118,15 +118,15 @@ function Actions({ endpoint, act, reload }: ActionsProps): VNode {
       {asking === 'rotate' && (
         <Question title="Rotate the secret?" action="Rotate now" act={rotate} onClose={close}>
           <p>
-            <code>{url}</code> gets a new secret, which is shown once. For 24 hours messages are signed with
-            the old one too.
+            <code>{url}</code> gets a new secret, which is shown once. For 24 hours, messages are also signed
+            with the old one.
           </p>
         </Question>
       )}
       {asking === 'delete' && (
         <Question title="Delete the endpoint?" action="Delete now" isDanger act={remove} onClose={close}>
           <p>
-            <code>{url}</code> gets no more events. Those that it has not received yet are lost.
+            <code>{url}</code> gets no more events. Events it hasn't received yet are lost.
           </p>
         </Question>
       )}
@@ -153,9 +153,9 @@ function EndpointForm({ act }: { act: Act }): VNode {
     if (made === undefined) return;
     setDraft(empty);
     showSecret({
-      title: `Secret of ${body.url}`,
+      title: `Secret for ${body.url}`,
       secret: made.secret,
-      note: 'Your program needs it to check the signatures of events.',
+      note: 'Your program needs it to check event signatures.',
     });
   };
   return (

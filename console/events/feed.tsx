@@ -172,8 +172,8 @@ function Events({ path, showAll }: EventsProps): VNode {
   if (pages.problem?.status === 404)
     return (
       <div class="empty">
-        <p>Events are switched off.</p>
-        <p>An administrator can switch them on with the setting changes.pollSeconds.</p>
+        <p>Events are turned off.</p>
+        <p>An administrator can turn them on with the changes.pollSeconds setting.</p>
       </div>
     );
   return (
@@ -184,7 +184,7 @@ function Events({ path, showAll }: EventsProps): VNode {
       keyOf={({ id: key }: FeedEvent) => key}
       empty={
         showAll ? (
-          <NoMatch what="event" showAll={showAll} />
+          <NoMatch what="events" showAll={showAll} />
         ) : (
           <>
             <p>No events yet.</p>

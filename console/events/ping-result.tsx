@@ -52,10 +52,10 @@ export function PingResult({ endpointId, eventId }: PingProps): VNode {
 }
 
 const words: Record<string, string> = {
-  dns: 'the host name is not known',
-  blocked_address: 'the address is not allowed',
+  dns: "the host name doesn't resolve",
+  blocked_address: "the address isn't allowed",
   tls: 'the TLS connection failed',
-  timeout: 'no answer in time',
+  timeout: 'no response in time',
   connection: 'no connection',
   no_secret: 'its secret is missing',
   not_permitted: 'you no longer have permission to read the event',

@@ -32,8 +32,8 @@ export function LoadForm({ onLoad, onClose }: LoadProps): VNode {
   return (
     <form class="panel" onSubmit={submit} onKeyDown={({ key }) => key === 'Escape' && onClose()}>
       <p class="hint">
-        JSON: one search result or a list of them, each as <code>{'{"name", "source", "details"}'}</code> or
-        as the supplier sent it.
+        JSON with one search result or a list of them, each as <code>{'{"name", "source", "details"}'}</code>{' '}
+        or as the supplier sent it.
       </p>
       <div class="field">
         <label for={fileId}>File</label>

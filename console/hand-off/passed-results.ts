@@ -69,11 +69,11 @@ function read(origin: string, { results, trip_id, member_id }: Record<string, un
 
 /** A window can pass what JSON does not have. */
 function jsonOf(results: unknown): string {
-  if (!Array.isArray(results)) throw new Error('"results" is not a list.');
+  if (!Array.isArray(results)) throw new Error('"results" isn\'t a list.');
   try {
     return JSON.stringify(results);
   } catch (error) {
-    throw new Error(`The results cannot be written as JSON: ${(error as Error).message}`, { cause: error });
+    throw new Error(`The results can't be written as JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 

@@ -43,7 +43,7 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
         <ProblemAlert problem={confirmation.problem}>
           {can(`${type}s`, 'read') && (
             <p>
-              You can try it again under <a href="#/waiting">Waiting</a>.
+              You can retry it under <a href="#/waiting">Waiting</a>.
             </p>
           )}
         </ProblemAlert>

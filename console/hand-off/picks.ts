@@ -197,7 +197,7 @@ const withoutId: { id: string | null } = { id: null };
 
 const interrupted: Problem = {
   title: 'Not finished',
-  detail: 'The page was closed before an answer came. Try again: this never creates a second record.',
+  detail: 'The page was closed before a response arrived. Try again; this never creates a second record.',
   status: 0,
   code: 'interrupted',
   request_id: null,

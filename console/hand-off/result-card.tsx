@@ -132,7 +132,7 @@ function Buttons({ types, own, made, name, isEarly, onHandOff }: ButtonsProps): 
       {isAsking && (
         <Dialog title="Hand off again?" onClose={close}>
           <p>
-            <bdi>{name}</bdi> was already handed off as a {last.type}. This makes another record.
+            <bdi>{name}</bdi> was already handed off as a {last.type}. This creates another record.
           </p>
           <div class="buttons">
             {buttons}
@@ -207,7 +207,7 @@ function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
       </div>
       {previousPrice && (
         <p class="notice">
-          The price has changed: it was <Amount money={previousPrice} />.
+          The price has changed. It was <Amount money={previousPrice} />.
         </p>
       )}
       {expiresAt !== undefined && !isEndTold && (
@@ -247,7 +247,7 @@ function Expiry({ at, now, isSure }: ExpiryProps): VNode {
 function Guesses({ result, onChange }: GuessesProps): VNode {
   return (
     <fieldset class="guesses">
-      <legend>Name and supplier were guessed. Correct them here.</legend>
+      <legend>Check the name and supplier. They're our best guess.</legend>
       <Field
         label="Name"
         value={result.name}

@@ -59,18 +59,18 @@ function parse(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch (error) {
-    throw new Error(`This is not JSON: ${(error as Error).message}`, { cause: error });
+    throw new Error(`This isn't JSON: ${(error as Error).message}`, { cause: error });
   }
 }
 
 /** As in the hand-off's `result`, or any other object, which then is the details. */
 function readResult(text: string, position: number): Result {
   const value: unknown = JSON.parse(text);
-  if (!isObject(value)) throw new Error(`Result ${position + 1} is not an object.`);
+  if (!isObject(value)) throw new Error(`Result ${position + 1} isn't an object.`);
   const id = `result-${++loaded}`;
   const details = fieldOf(text, 'details');
   if (depthOf(details ?? text) > deepest)
-    throw new Error(`Result ${position + 1} nests more than ${deepest} levels deep.`);
+    throw new Error(`Result ${position + 1} is nested more than ${deepest} levels deep.`);
   const digits = parseDigits(text);
   const validUntil = endOf(value, digits, position);
   if (
@@ -110,7 +110,7 @@ function endOf(value: Record<string, unknown>, digits: unknown, position: number
   const { valid_until: given, details } = value;
   if (given === undefined) return offerEnd(isObject(details) ? details : digits);
   if (isMoment(given)) return given;
-  throw new Error(`Result ${position + 1}: "valid_until" is not a time such as 2030-03-02T18:00:00Z.`);
+  throw new Error(`Result ${position + 1}: "valid_until" isn't a time such as 2030-03-02T18:00:00Z.`);
 }
 
 /**

@@ -65,12 +65,12 @@ export function useTrip(): Trip {
 }
 
 function faultOfTrip(tripId: string, isTried: boolean): string | undefined {
-  return tripId === '' && isTried ? 'Type an ID, or make a new trip.' : faultOfId('trip', tripId);
+  return tripId === '' && isTried ? 'Enter an ID, or start a new trip.' : faultOfId('trip', tripId);
 }
 
 function faultOf({ memberId }: Chosen): string | undefined {
   if (memberId === '') return 'Choose a member first.';
-  if (!isUuid(memberId)) return "The member's External ID is not a UUID.";
+  if (!isUuid(memberId)) return "The member's External ID isn't a UUID.";
   return undefined;
 }
 

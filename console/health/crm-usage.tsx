@@ -71,7 +71,7 @@ function UsageTable({ bar, hasBudget }: { bar: readonly Row[]; hasBudget: boolea
       {data && by === 'consumer' && <ByConsumer report={data} bar={bar} hasBudget={hasBudget} />}
       {data && by !== 'consumer' && (
         <Table
-          caption={`Use of ${crmName} calls`}
+          caption={`${crmName} call usage`}
           columns={[{ title: titleOf(by), cell: nameOf }, ...columnsFor(data.total)]}
           rows={data.data}
           keyOf={nameOf}
@@ -89,7 +89,7 @@ function Budget({ quota, exhaustedAt }: UsageProps & { quota: Quota }): VNode {
       {budget !== undefined && `${number(ofBudget)} of the budget's ${number(budget)} calls used. `}
       {`${number(used)} of the org's ${number(limit)} calls used in 24 hours. `}
       {isQuotaUsedUp(quota) ? (
-        <strong class="headline bad">Used up: requests wait for calls.</strong>
+        <strong class="headline bad">The budget is used up. Requests wait until calls are free.</strong>
       ) : (
         <Forecast exhaustedAt={budget === undefined ? undefined : exhaustedAt} />
       )}
@@ -172,13 +172,13 @@ function ByConsumer({ report, bar, hasBudget }: ByConsumerProps): VNode {
     <>
       <p class="hint">
         While the budget is short, a consumer gets at least its own share of the calls; the rest is divided
-        evenly.
-        {` ${given} % of 100 % is given away. `}
+        the rest is split evenly.
+        {` ${given}% assigned. `}
         {!hasBudget && 'No budget is set, so shares have no effect yet.'}
       </p>
       <LoadProblem of={consumers} />
       <Table
-        caption={`Use of ${crmName} calls`}
+        caption={`${crmName} call usage`}
         columns={[
           {
             title: 'Consumer',
@@ -213,7 +213,11 @@ function nameOf({ consumer_name, consumer_id, operation, day }: Row): string {
 function columnsFor(total: number): Column<Row>[] {
   return [
     { title: 'Calls', isNumber: true, cell: ({ calls }) => number(calls) },
-    { title: 'Of all', isNumber: true, cell: ({ calls }) => `${Math.round((100 * calls) / (total || 1))} %` },
+    {
+      title: 'Of total',
+      isNumber: true,
+      cell: ({ calls }) => `${Math.round((100 * calls) / (total || 1))}%`,
+    },
     { title: 'Requests', isNumber: true, cell: ({ requests }) => number(requests) },
   ];
 }

@@ -89,7 +89,7 @@ interface SignInRefusal {
 }
 
 function inOwnWords({ error, error_description: description }: SignInRefusal): string {
-  return `It says: ${description ?? error}`;
+  return `${crmName} says: ${description ?? error}`;
 }
 
 interface OrgFault {
@@ -104,10 +104,10 @@ function inOrg({ object, field, problem }: OrgFault): string {
 
 /** Why Salesforce is not connected, or soon will not be. */
 const reasons: Record<string, string> = {
-  sign_in: `${crmName} refuses the sign-in.`,
+  sign_in: `${crmName} refused the sign-in.`,
   data: `Signing in works, but ${crmName} doesn't serve data.`,
   version: "The org doesn't offer the configured API version.",
-  network: 'Nothing answers at its address.',
+  network: 'Nothing responds at its address.',
 };
 
 /** How the facts of a part are said in words. */
@@ -119,7 +119,7 @@ const words: Record<string, (value: unknown) => string> = {
   user: (user) => `Signed in as ${(user as { Name: string }).Name}`,
   quota: (quota) => inWords(quota as Quota),
   waiting: (waiting) => `${count(waiting as number)} waiting`,
-  oldest_seconds: (oldest) => `The oldest for ${inUnits(oldest as number)}`,
+  oldest_seconds: (oldest) => `Oldest waiting for ${inUnits(oldest as number)}`,
   records: (records) => countOf(records as number, 'record'),
   age_seconds: (age) => `${inUnits(age as number)} behind ${crmName}`,
   seconds_behind: (behind) => `${inUnits(behind as number)} behind ${crmName}`,
@@ -129,7 +129,7 @@ function inWords({ used, limit, budget, budget_used: ofBudget }: Quota): string 
   const ofOrg = `${count(used)} of ${count(limit)} calls used in 24 hours`;
   return budget === undefined
     ? ofOrg
-    : `${ofOrg}; ${count(ofBudget ?? 0)} of ${count(budget)} calls of the budget used`;
+    : `${ofOrg}; ${count(ofBudget ?? 0)} of the budget's ${count(budget)} calls used`;
 }
 
 function count(value: number): string {

@@ -28,7 +28,7 @@ function factsOf(health: Health): string[] {
     age === undefined
       ? "Quotes, bookings and members can't be read, except for recently read members."
       : `Quotes, bookings and members are shown as they were ${inUnits(age)} ago.`,
-    ...(behind === undefined ? [] : [`Events of the last ${inUnits(behind)} are missing.`]),
+    ...(behind === undefined ? [] : [`Events from the last ${inUnits(behind)} are missing.`]),
     `New hand-offs are saved, and delivered when ${crmName} is back.`,
     ...(waiting ? [`${waiting.toLocaleString('en')} waiting so far.`] : []),
   ];

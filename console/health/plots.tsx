@@ -124,7 +124,7 @@ function Totals({ activity }: { activity: Activity }): VNode {
     ['Failed (5xx)', 'errors', 'bad'],
   ];
   return (
-    <dl class="totals" aria-label="Requests of the last hour">
+    <dl class="totals" aria-label="Requests in the last hour">
       {shown.map(([title, series, tone]) => {
         const count = totalOf(activity, series);
         return (
@@ -133,7 +133,7 @@ function Totals({ activity }: { activity: Activity }): VNode {
             <dd class={count > 0 ? tone : ''}>
               {count.toLocaleString('en')}
               {series !== 'requests' && all > 0 && (
-                <span class="quiet"> {((100 * count) / all).toFixed(1)} %</span>
+                <span class="quiet"> {((100 * count) / all).toFixed(1)}%</span>
               )}
             </dd>
           </div>
@@ -151,7 +151,7 @@ function Numbers({ activity: { series } }: { activity: Activity }): VNode {
   const valueAt = (points: [string, number][], wanted: string) =>
     points.find(([time]) => time === wanted)?.[1] ?? '–';
   return (
-    <div class="scroll" tabindex={0} role="region" aria-label="Last minutes in numbers">
+    <div class="scroll" tabindex={0} role="region" aria-label="The last few minutes in numbers">
       <table>
         <thead>
           <tr>

@@ -24,7 +24,7 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
   const scale = isBeyond ? used / known : 1;
   const all: Part[] = [
     ...parts,
-    ...(elsewhere >= 1 ? [{ colour: undefined, name: 'Other programs of the org', calls: elsewhere }] : []),
+    ...(elsewhere >= 1 ? [{ colour: undefined, name: 'Other programs in the org', calls: elsewhere }] : []),
   ].filter(({ calls }) => calls > 0);
   const counted = isBeyond ? used : Math.max(used, known);
   const width = Math.max(limit, counted, 1);

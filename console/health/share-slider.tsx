@@ -36,14 +36,16 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
       const { crmShare: now } = JSON.parse(text) as Consumer;
       // Somebody else has changed it since it was shown.
       if ((now ?? 0) !== known) {
-        fail(`It's ${inWords(now ?? 0)} by now. Set it again.`);
+        fail(`Someone else set this to ${inWords(now ?? 0)}. Set it again.`);
         onSaved(now);
         return now ?? 0;
       }
       const tag = headers.get('etag');
       const body = JSON.stringify({ crmShare: value });
       await send(path, { method: 'PATCH', body, ...(tag !== null && { ifMatch: tag }) });
-      say(wanted === 0 ? `${name} has no calls of its own.` : `${name} now has ${wanted} % of the calls.`);
+      say(
+        wanted === 0 ? `${name} no longer has its own share.` : `${name} now gets ${wanted}% of the calls.`,
+      );
       onSaved(value);
       return wanted;
     } catch (error) {
@@ -66,7 +68,7 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
         min={0}
         max={100}
         value={share}
-        aria-label={`Share of ${name}`}
+        aria-label={`${name}'s share`}
         aria-valuetext={inWords(share)}
         onInput={({ currentTarget }) => move(currentTarget.valueAsNumber)}
       />
@@ -128,5 +130,5 @@ function useSaves(
 }
 
 export function inWords(share: number): string {
-  return share === 0 ? 'none' : `${share} %`;
+  return share === 0 ? 'none' : `${share}%`;
 }

@@ -121,7 +121,7 @@ const sentences: Readonly<Record<string, Sentence>> = {
   accepted: ({ by }) => byWhom('Accepted, and saved for later', by),
   created: ({ by }, what) =>
     byWhom(what === 'reservation' ? 'Table and booking confirmed' : `Created in ${crmName}`, by),
-  updated: ({ by, changes }) => byWhom(changes ? 'Changed' : 'Changed; the changed fields are not known', by),
+  updated: ({ by, changes }) => byWhom(changes ? 'Changed' : "Changed, but we don't know which fields", by),
   step: ({ changes }) => stepOf(changes?.[0]?.to),
   delivered: ({ endpoint }) => (
     <>
@@ -185,7 +185,7 @@ const steps: Readonly<Record<string, string>> = {
   writing_outcome: `Writing the outcome to ${crmName}`,
   undoing: 'Removing the booking',
   pending: 'Waiting for the restaurant to decide',
-  confirmed: 'Confirmed again: the restaurant refused to cancel',
+  confirmed: 'Still confirmed; the restaurant refused to cancel',
   cancelling_table: 'Cancelling the table',
   writing_cancellation: `Writing the cancellation to ${crmName}`,
 };

@@ -93,7 +93,7 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
               label="Trip"
               value={filters.trip_id}
               onInput={set('trip_id')}
-              placeholder="ID of the trip"
+              placeholder="Trip ID"
               {...hintFor('trip_id')}
             />
             <Field label="Status" value={filters.status} onInput={set('status')} />

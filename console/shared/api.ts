@@ -128,7 +128,7 @@ async function sendText(
   };
   const response = await attempt(ask, path, { method, headers, ...(body !== undefined && { body }) });
   const text = await response.text().catch(() => {
-    throw new Failure(noAnswer('The answer was cut off.'));
+    throw new Failure(noAnswer('The response was cut off.'));
   });
   if (!isFromService(response, text)) throw new Failure(problemOf(response, text));
   return { status: response.status, text, headers: response.headers };
@@ -149,17 +149,18 @@ async function attempt(ask: typeof fetch, path: string, init: RequestInit): Prom
   }
 }
 
-const tooLong = 'The service took too long.';
-const unreachable = 'The service could not be reached.';
+const tooLong = 'The gateway took too long to respond.';
+const unreachable = "The gateway couldn't be reached.";
 
 function noAnswer(detail: string): Problem {
-  return { title: 'No answer', detail, status: 0, code: 'no_answer', request_id: null };
+  return { title: 'No response', detail, status: 0, code: 'no_answer', request_id: null };
 }
 
 function problemOf(response: Response, text: string): Problem {
   const standIn: Problem = {
-    title: `The service answered ${response.status}`,
-    detail: 'The answer has no details. It may have come from a proxy between this browser and the service.',
+    title: `The gateway answered ${response.status}`,
+    detail:
+      'The response has no details. It may have come from a proxy between this browser and the gateway.',
     status: response.status,
     code: 'unknown',
     request_id: response.headers.get('x-request-id'),
@@ -176,8 +177,14 @@ export function problemFrom(error: unknown): Problem {
   if (error instanceof Failure) return error.problem;
   if (error instanceof HandoffProblem) return problemOfClient(error);
   if (error instanceof HandoffConnectionError) return problemOfConnection(error.cause);
-  const detail = error instanceof Error ? error.message : 'Unknown.';
-  return { title: 'The console failed', detail, status: 0, code: 'console', request_id: null };
+  const detail = error instanceof Error ? error.message : 'Unknown error.';
+  return {
+    title: 'Something went wrong in the console',
+    detail,
+    status: 0,
+    code: 'console',
+    request_id: null,
+  };
 }
 
 function problemOfClient({

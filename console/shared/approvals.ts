@@ -63,7 +63,7 @@ export class Approvals {
     if (this.#all.has(id)) return;
     const timer = setTimeout(() => void this.#send(id), undoMs);
     this.#all.set(id, { handoff, sentAt: Date.now() + undoMs, timer });
-    this.#options.say(`Approving ${handoffName(handoff)} in ${undoMs / 1000} seconds, unless you undo it.`);
+    this.#options.say(`Approving ${handoffName(handoff)} in ${undoMs / 1000} seconds unless you undo it.`);
     this.#page?.changed();
   }
 
@@ -73,7 +73,7 @@ export class Approvals {
     if (found === undefined || found.answer) return;
     clearTimeout(found.timer);
     this.#all.delete(id);
-    this.#options.say(`${handoffName(found.handoff)} is not approved. It still waits.`);
+    this.#options.say(`Didn't approve ${handoffName(found.handoff)}. It's still waiting.`);
     this.#page?.changed();
   }
 
@@ -127,8 +127,8 @@ export class Approvals {
       .approve(id, { ifMatch: `"${version}"` })
       .then(() => undefined, problemFrom);
     const name = handoffName(handoff);
-    const failed = problem && { ...problem, title: `${name} is not approved: ${problem.title}` };
-    say(failed === undefined ? `${name} is approved.` : `${failed.title}.`);
+    const failed = problem && { ...problem, title: `Couldn't approve ${name}: ${problem.title}` };
+    say(failed === undefined ? `Approved ${name}.` : `${failed.title}.`);
     await this.#page?.answered(id, failed);
     this.#all.delete(id);
     this.#page?.changed();
@@ -139,8 +139,8 @@ export class Approvals {
 function unanswered(approvals: readonly Approval[]): Problem {
   const names = approvals.map(({ handoff }) => handoffName(handoff));
   return {
-    title: `Your approval of ${new Intl.ListFormat('en').format(names)} may not have arrived`,
-    detail: "The service hasn't answered yet. Look under Waiting once you're back.",
+    title: `Your approval of ${new Intl.ListFormat('en').format(names)} may not have gone through`,
+    detail: "The gateway hasn't responded yet. Check Waiting when you're back.",
     status: 0,
     code: 'no_answer',
     request_id: null,
@@ -148,5 +148,5 @@ function unanswered(approvals: readonly Approval[]): Problem {
 }
 
 export function handoffName({ request, type }: AcceptedHandoff): string {
-  return request?.result.name ?? `The ${type}`;
+  return request?.result.name ?? `the ${type}`;
 }

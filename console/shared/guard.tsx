@@ -18,7 +18,7 @@ export function Guard({ address, children }: GuardProps): VNode {
     <ProblemAlert problem={problemFrom(error)}>
       <p class="buttons">
         <button type="button" class="plain" onClick={single(showAgain)}>
-          Show the page again
+          Reload this page
         </button>
       </p>
     </ProblemAlert>

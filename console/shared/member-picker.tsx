@@ -170,14 +170,14 @@ function Option({ id, member, isActive, onChoose }: OptionProps): VNode {
 function hintOf(text: string, search: Search, chosen: Member | undefined): string {
   if (isUuid(text)) return chosen === undefined ? 'External ID' : sortedName(chosen);
   if (text === '') return chosen?.email ?? '';
-  if (!isLongEnough(text)) return 'Type two letters or more.';
+  if (!isLongEnough(text)) return 'Type at least two letters.';
   return search.answered === text ? countOf(search) : 'Searching…';
 }
 
 function countOf({ found: { length }, hasMore, problem }: Search): string {
   if (problem) return '';
-  if (length === 0) return 'No member matches.';
-  if (hasMore) return `The first ${length} matches. Type more to narrow the list.`;
+  if (length === 0) return 'No members match.';
+  if (hasMore) return `Showing the first ${length} matches. Type more to narrow the list.`;
   return length === 1 ? '1 member' : `${length} members`;
 }
 

@@ -8,12 +8,12 @@ export type Named = Pick<Member, 'first_name' | 'last_name'>;
 
 /** `Okafor, Amara`, as in a list that is sorted by family name. */
 export function sortedName({ first_name, last_name }: Named): string {
-  return [last_name, first_name].filter(Boolean).join(', ') || 'Without a name';
+  return [last_name, first_name].filter(Boolean).join(', ') || 'Unnamed';
 }
 
 /** `Amara Okafor`. */
 export function memberName({ first_name, last_name }: Named): string {
-  return [first_name, last_name].filter(Boolean).join(' ') || 'Without a name';
+  return [first_name, last_name].filter(Boolean).join(' ') || 'Unnamed';
 }
 
 function knownTo({ memory }: Session): Map<string, Member> {

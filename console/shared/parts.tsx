@@ -221,7 +221,7 @@ export function List<T>({ pages, empty, ...table }: ListProps<T>): VNode {
 export function NoMatch({ what, showAll }: { what: string; showAll: () => void }): VNode {
   return (
     <>
-      <p>No {what} matches these filters.</p>
+      <p>No {what} match these filters.</p>
       <p>
         <button type="button" class="link" onClick={showAll}>
           Show all
@@ -358,7 +358,7 @@ export function CopyButton({
       () => true,
       () => false,
     );
-    say(works ? 'Copied' : 'This browser does not allow copying here: select the text and copy it');
+    say(works ? 'Copied' : "This browser doesn't allow copying here. Select the text and copy it.");
   };
   return (
     <>

@@ -25,7 +25,7 @@ export function RotateQuestion({ name, rotate, onClose }: RotateProps): VNode {
   const [hours, setHours] = useState('24');
   const act = async () => showSecret(secretIn(await rotate(Number(hours)), name));
   return (
-    <Question title={`Rotate the key of ${name}?`} action="Rotate now" act={act} onClose={onClose}>
+    <Question title={`Rotate ${name}'s key?`} action="Rotate now" act={act} onClose={onClose}>
       <p>It gets a new key and secret. The secret is shown once.</p>
       <Field
         label="Grace window (hours)"
@@ -45,5 +45,5 @@ function secretIn(answer: string, name: string): NewSecret {
   const { apiKey, apiSecret, previous } = JSON.parse(answer) as Rotation;
   const end = Date.parse(previous?.expiresAt ?? '');
   const note = end > Date.now() ? `The old key works until ${inWords(end)}.` : 'The old key no longer works.';
-  return { title: `New credentials of ${name}`, apiKey, secret: apiSecret, note };
+  return { title: `${name}'s new credentials`, apiKey, secret: apiSecret, note };
 }

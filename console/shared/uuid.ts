@@ -7,5 +7,5 @@ export function isUuid(text: string): boolean {
 /** `what`: trip or member. Undefined where nothing is typed or wrong. */
 export function faultOfId(what: string, text: string): string | undefined {
   if (text === '' || isUuid(text)) return undefined;
-  return `This is no ${what} ID: it looks like 6f9619ff-8b86-4d01-b42d-00cf4fc964ff.`;
+  return `That's not a ${what} ID. IDs look like 6f9619ff-8b86-4d01-b42d-00cf4fc964ff.`;
 }

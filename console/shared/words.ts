@@ -15,9 +15,9 @@ const special: Record<string, string> = {
   booking_id: "Partner's booking",
   apiKey: 'API key',
   crmShare: `Share of ${crmName} calls (%)`,
-  certificateNames: 'Names of certificates',
+  certificateNames: 'Certificate names',
   allowance: 'Allowance',
-  rateLimitPerMinute: 'Requests a minute',
+  rateLimitPerMinute: 'Requests per minute',
 };
 
 /** The label of a field of the API: `Created by` of `created_by`, `Check in` of `checkIn`. Fields that a mapping adds too. */

@@ -9,6 +9,7 @@ import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { Amount, sums } from '../shared/money.tsx';
 import { Badge, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
+import { listOf } from '../shared/permissions.ts';
 import { type Session, useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
@@ -51,7 +52,7 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
       <Freshness of={loaded} />
       <LoadProblem of={loaded}>
         {problem?.status === 404 && (
-          <p>Nothing has been handed off for this trip yet, or nothing that you may see.</p>
+          <p>Nothing has been handed off for this trip yet, or nothing you can see.</p>
         )}
       </LoadProblem>
       {loaded.isLoading && data === undefined && <Skeleton />}
@@ -62,7 +63,8 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
 
 function titleOf({ members }: Trip): string {
   const names = members.map(({ first_name, last_name }) => [first_name, last_name].filter(Boolean).join(' '));
-  return names.some(Boolean) ? `Trip of ${names.filter(Boolean).join(', ')}` : 'Trip';
+  const known = names.filter(Boolean);
+  return known.length > 0 ? `${listOf(known)}'s trip` : 'Trip';
 }
 
 function Shown({ trip }: { trip: Trip }): VNode {
@@ -103,7 +105,7 @@ function Shown({ trip }: { trip: Trip }): VNode {
             </p>
           )}
         </section>
-        {made.length > 0 && <Table caption="Items of the trip" columns={columns} rows={made} keyOf={keyOf} />}
+        {made.length > 0 && <Table caption="Trip items" columns={columns} rows={made} keyOf={keyOf} />}
         {waiting.length > 0 && (
           <>
             <h2>Waiting or failed</h2>
@@ -112,9 +114,9 @@ function Shown({ trip }: { trip: Trip }): VNode {
         )}
         {trip.truncated && (
           <p class="notice">
-            This trip has more than is shown here.{' '}
-            <a href={`#/records/quotes?trip_id=${trip.trip_id}`}>Quotes</a> and{' '}
-            <a href={`#/records/bookings?trip_id=${trip.trip_id}`}>bookings</a> list all of it.
+            This trip has more items than shown here. See all its{' '}
+            <a href={`#/records/quotes?trip_id=${trip.trip_id}`}>quotes</a> and{' '}
+            <a href={`#/records/bookings?trip_id=${trip.trip_id}`}>bookings</a>.
           </p>
         )}
       </div>

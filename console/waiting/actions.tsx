@@ -28,8 +28,8 @@ export function Actions({ handoff, decisions: { act, show }, onDecided }: Action
     onDecided?.(handoff);
   };
   const retry = () =>
-    void act((handoffs) => handoffs.retry(id), `${handoffName(handoff)} is tried again.`).catch(
-      (error: unknown) => show(problemFrom(error)),
+    void act((handoffs) => handoffs.retry(id), `Retrying ${handoffName(handoff)}.`).catch((error: unknown) =>
+      show(problemFrom(error)),
     );
   const end: Act = (change, done) => {
     const ended = act(change, done);
@@ -137,7 +137,7 @@ function RejectQuestion({ handoff, act, onClose }: QuestionProps): VNode {
   const name = handoffName(handoff);
   // What is decided on is what the page shows.
   const reject = () =>
-    act((handoffs) => handoffs.reject(id, { reason }, { ifMatch: `"${version}"` }), `${name} is rejected.`);
+    act((handoffs) => handoffs.reject(id, { reason }, { ifMatch: `"${version}"` }), `Rejected ${name}.`);
   return (
     <Question title={`Reject ${name}?`} action="Reject now" isDanger act={reject} onClose={onClose}>
       <Field
@@ -146,7 +146,7 @@ function RejectQuestion({ handoff, act, onClose }: QuestionProps): VNode {
         onInput={setReason}
         required
         maxLength={1000}
-        hint="Whoever asked for it reads this."
+        hint="The person who asked for it will see this."
       />
     </Question>
   );
@@ -155,10 +155,10 @@ function RejectQuestion({ handoff, act, onClose }: QuestionProps): VNode {
 function WithdrawQuestion({ handoff, act, onClose }: QuestionProps): VNode {
   const { external_id: id, type } = handoff;
   const name = handoffName(handoff);
-  const withdraw = () => act((handoffs) => handoffs.cancel(id), `${name} is withdrawn.`);
+  const withdraw = () => act((handoffs) => handoffs.cancel(id), `Withdrew ${name}.`);
   return (
     <Question title={`Withdraw ${name}?`} action="Withdraw now" isDanger act={withdraw} onClose={onClose}>
-      <p>No {type} will be made of it. To have one after all, hand it off again.</p>
+      <p>The {type} won't be created. If you change your mind, hand it off again.</p>
     </Question>
   );
 }

@@ -99,8 +99,8 @@ function Heading({ life, isUnknown }: { life: Life | undefined; isUnknown: boole
 function Unknown(): VNode {
   return (
     <p>
-      There is no hand-off with this ID that you may see. Hand-offs are kept for 30 days. You'll find those
-      that {crmName} took right away under <a href="#/records">Records</a>.
+      There's no hand-off with this ID, or you don't have access to it. Hand-offs are kept for 30 days. You'll
+      find those that {crmName} took right away under <a href="#/records">Records</a>.
     </p>
   );
 }
@@ -116,9 +116,9 @@ function useSaidEnd(life: Life | undefined): void {
   const before = useRef<string | undefined>(undefined);
   const status = life?.handoff.status;
   useEffect(() => {
-    const name = life?.subject?.name ?? 'The hand-off';
+    const name = life?.subject?.name ?? 'the hand-off';
     if (before.current !== undefined && (status === 'created' || status === 'failed'))
-      say(status === 'created' ? `${name} is created.` : `${name} failed.`);
+      say(status === 'created' ? `Created ${name}.` : `Couldn't create ${name}.`);
     before.current = status;
   }, [status]);
 }

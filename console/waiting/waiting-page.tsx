@@ -134,7 +134,7 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
         keyOf={keyOf}
         attributesOf={attributesOf}
       />
-      {isCut && <p class="notice">Not all waiting hand-offs are shown.</p>}
+      {isCut && <p class="notice">Some waiting hand-offs aren't shown.</p>}
     </>
   );
 }
@@ -194,7 +194,7 @@ const status: Column<AcceptedHandoff> = {
     const { approval, problem, attempts } = handoff;
     return (
       <>
-        <Badge>{stateOf(handoff)}</Badge> {attempts > 1 && <span class="quiet">{attempts} tries</span>}
+        <Badge>{stateOf(handoff)}</Badge> {attempts > 1 && <span class="quiet">{attempts} attempts</span>}
         {problem && (
           <>
             <p>

@@ -104,7 +104,7 @@ describe('the page Break it', {
     const fix = page.getByRole('button', { name: 'Fix: Salesforce is away' });
     await fix.waitFor();
     assert.ok(await fix.evaluate((button) => button === button.ownerDocument.activeElement));
-    await textOf(page.getByRole('listitem'), /Salesforce is away.*Ends by itself/s);
+    await textOf(page.getByRole('listitem'), /Salesforce is away.*Clears itself/s);
     await check('break-it');
     const body = {
       ...{ type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId },

@@ -73,7 +73,7 @@ describe('consumers and the access log in the console', {
     assert.equal(await box.inputValue(), 'nEEdle');
     await box.fill('no such consumer');
     await box.press('Enter');
-    await page.getByText('No consumer matches these filters.').waitFor();
+    await page.getByText('No consumers match these filters.').waitFor();
     await check('no consumer');
     await page.getByRole('button', { name: 'Show all' }).click();
     await namesIn(page).nth(49).waitFor();
@@ -105,10 +105,10 @@ describe('consumers and the access log in the console', {
     const changes = page.getByRole('region', { name: 'Changes' });
     await textOf(
       changes.getByRole('listitem').first(),
-      /^Ada Byron \(not verified, through admin\) changed the limits of Partner X: requests a minute 60 → 120/,
+      /^Ada Byron \(not verified, via admin\) changed Partner X's limits: requests per minute 60 → 120/,
     );
     await changes.getByText('Raw data').first().click();
-    await textOf(changes.getByRole('region', { name: /^Raw data of/ }), /"field": "rateLimitPerMinute"/);
+    await textOf(changes.getByRole('region', { name: /^Raw data for/ }), /"field": "rateLimitPerMinute"/);
     const log = page.getByRole('region', { name: 'Access log' });
     await textOf(log.getByRole('row').nth(1), /No permission 403.*GET \/v1\/members/);
     assert.equal(asked.length, 4, asked.join('\n'));

@@ -101,7 +101,7 @@ describe('what people look after in the console', {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await textOf(
       page.getByRole('main'),
-      /Not connected: Salesforce\. Behind: Change feed.*While Salesforce isn't connected.*Events of the last/s,
+      /Not connected: Salesforce\. Behind: Change feed.*While Salesforce isn't connected.*Events from the last/s,
     );
     await check('health without the CRM');
     await gateway.org.disarm();
@@ -155,7 +155,7 @@ describe('what people look after in the console', {
     const consumer = page.getByLabel('Consumer');
     await consumer.fill('con_none');
     await page.getByRole('button', { name: 'Filter' }).click();
-    await page.getByText('No request matches these filters.').waitFor();
+    await page.getByText('No requests match these filters.').waitFor();
     await check('no request');
     await page.getByRole('button', { name: 'Show all' }).click();
     await page.getByRole('row').nth(1).waitFor();
@@ -163,7 +163,7 @@ describe('what people look after in the console', {
     await goTo(page, 'Events');
     await page.getByLabel('Record id').fill(randomUUID());
     await page.getByRole('button', { name: 'Filter' }).click();
-    await page.getByText('No event matches these filters.').waitFor();
+    await page.getByText('No events match these filters.').waitFor();
     await page.getByRole('button', { name: 'Show all' }).click();
     await page.getByRole('row').nth(1).waitFor();
     await close();
@@ -203,7 +203,7 @@ describe('what people look after in the console', {
     await row.getByText('expired', { exact: true }).first().waitFor();
     assert.equal(await row.getByText('active').count(), 0);
     await row.getByRole('link').click();
-    await page.getByRole('region', { name: 'Keys' }).getByText('not valid').waitFor();
+    await page.getByRole('region', { name: 'Keys' }).getByText('invalid').waitFor();
     assert.equal(await page.getByText('active', { exact: true }).count(), 0);
     await close();
   });

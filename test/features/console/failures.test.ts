@@ -83,7 +83,7 @@ describe('what operators do in a browser, and what can go wrong', {
     const access = page.getByRole('region', { name: 'Access', exact: true });
     await edit.click();
     await page.getByRole('textbox', { name: 'Name' }).and(page.locator(':focus')).waitFor();
-    await page.getByLabel('Requests a minute').fill('120');
+    await page.getByLabel('Requests per minute').fill('120');
     await page.getByLabel('Allowed addresses').fill('127.0.0.0/8\n2001:db8::1');
     await page.getByRole('checkbox', { name: 'only its own quotes' }).check();
     await page.getByRole('button', { name: 'Save changes' }).click();
@@ -94,7 +94,7 @@ describe('what operators do in a browser, and what can go wrong', {
     assert.deepEqual(changed['allowedAddresses'], ['127.0.0.0/8', '2001:db8::1']);
     assert.deepEqual(changed['permissions'], [{ resource: 'quotes', actions: ['read'], records: 'own' }]);
     await edit.click();
-    for (const name of ['Valid until', 'Requests a minute', 'Allowed addresses'])
+    for (const name of ['Valid until', 'Requests per minute', 'Allowed addresses'])
       await page.getByLabel(name).fill('');
     await page.getByRole('button', { name: 'Save changes' }).click();
     await access.getByText('120', { exact: true }).waitFor({ state: 'detached' });
@@ -111,7 +111,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.keyboard.press('Escape');
     await goTo(page, 'Access log');
     await page.getByRole('link', { name: 'Changes' }).click();
-    for (const change of ['requests a minute default → 120', 'requests a minute 120 → default'])
+    for (const change of ['requests per minute default → 120', 'requests per minute 120 → default'])
       await page.getByRole('listitem').filter({ hasText: change }).first().waitFor();
     await close();
   });
@@ -158,7 +158,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.getByLabel('Not delivered since').fill('2020-01-01T00:00');
     await page.getByRole('button', { name: 'Send again' }).click();
     await row.getByText('delivered', { exact: true }).first().waitFor();
-    await page.getByRole('link', { name: 'Back to the endpoints' }).click();
+    await page.getByRole('link', { name: 'Back to endpoints' }).click();
     await page
       .getByRole('row')
       .filter({ hasText: body.url })
@@ -201,7 +201,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await chooseMember(page);
     const card = page.getByRole('article').first();
     await card.getByRole('button', { name: 'Hand off as quote' }).click();
-    await textOf(card.getByRole('alert'), /The service answered 502/);
+    await textOf(card.getByRole('alert'), /The gateway answered 502/);
     await page.reload();
     await signIn(page, gateway.console);
     await page.getByRole('button', { name: 'Try again' }).click();

@@ -232,7 +232,7 @@ describe('the hand-off in a browser', {
     ]`;
     await page.getByLabel('Paste JSON').fill('{"a":');
     await page.getByRole('button', { name: 'Use results' }).click();
-    await textOf(page.getByRole('alert'), /This is not JSON/);
+    await textOf(page.getByRole('alert'), /This isn't JSON/);
     await page.getByLabel('Paste JSON').fill(json);
     await page.getByRole('button', { name: 'Use results' }).click();
     const [first, second] = [page.getByRole('article').nth(0), page.getByRole('article').nth(1)];

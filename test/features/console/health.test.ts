@@ -51,7 +51,7 @@ describe('Health in a browser', {
     await page.route('**/v1/admin/activity', (route) => route.fulfill({ json: activity() }));
     await page.evaluate(`location.hash = '#/health'`);
     await page.getByText('All systems operational').waitFor();
-    await textOf(page.locator('.totals'), /Requests600.*\(4xx\)12 2\.0 %.*\(5xx\)3 0\.5 %/s);
+    await textOf(page.locator('.totals'), /Requests600.*\(4xx\)12 2\.0%.*\(5xx\)3 0\.5%/s);
     const plot = page.getByRole('slider', { name: /^Requests,/ });
     assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /^Now: answered 289, 4xx 11, 5xx 0$/);
     await plot.press('ArrowLeft');
@@ -108,11 +108,11 @@ describe('Health in a browser', {
     const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
     await textOf(page.getByRole('main'), /\d+ of the budget's 5,000 calls used/);
     await page.getByRole('img', { name: /of 5,000 calls used/ }).waitFor();
-    const slider = page.getByRole('slider', { name: 'Share of console' });
+    const slider = page.getByRole('slider', { name: "console's share" });
     assert.equal(await slider.getAttribute('aria-valuetext'), 'none');
     for (let i = 0; i < 3; i++) await slider.press('ArrowRight');
-    assert.equal(await slider.getAttribute('aria-valuetext'), '3 %');
-    await page.getByText('console now has 3 % of the calls.').waitFor();
+    assert.equal(await slider.getAttribute('aria-valuetext'), '3%');
+    await page.getByText('console now gets 3% of the calls.').waitFor();
     assert.equal(await shareOf(), 3);
     await check('quota');
     // Somebody else is faster.
@@ -120,8 +120,11 @@ describe('Health in a browser', {
     const path = `/v1/admin/consumers/${gateway.console.id}`;
     assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
     await slider.press('ArrowRight');
-    await textOf(page.getByRole('row').filter({ has: slider }), /It's 40 % by now\. Set it again\./);
-    await eventually(async () => assert.equal(await slider.getAttribute('aria-valuetext'), '40 %'));
+    await textOf(
+      page.getByRole('row').filter({ has: slider }),
+      /Someone else set this to 40%\. Set it again\./,
+    );
+    await eventually(async () => assert.equal(await slider.getAttribute('aria-valuetext'), '40%'));
     assert.equal(await shareOf(), 40);
     await close();
   });
@@ -148,12 +151,12 @@ describe('Health in a browser', {
     await slider.press('ArrowRight');
     await page.clock.runFor(1000);
     held.resolve();
-    await page.getByText(`console now has ${before + 2} % of the calls.`).waitFor();
+    await page.getByText(`console now gets ${before + 2}% of the calls.`).waitFor();
     assert.equal(await page.getByRole('alert').count(), 0);
     assert.equal(await slider.inputValue(), String(before + 2));
     await slider.press('ArrowRight');
     await page.evaluate(`location.hash = '#/records'`);
-    await page.getByText(`console now has ${before + 3} % of the calls.`).waitFor();
+    await page.getByText(`console now gets ${before + 3}% of the calls.`).waitFor();
     assert.equal(await shareOf(), before + 3);
     assert.deepEqual(
       sent,
@@ -165,8 +168,8 @@ describe('Health in a browser', {
   test('has no sliders for those who may not change consumers', async () => {
     const reader = await gateway.newConsumer({ resource: 'consumers', actions: ['read'] });
     const { page, close } = await openSignedIn(browser, gateway, reader, '#/health');
-    await page.getByRole('region', { name: 'Use of Salesforce calls' }).waitFor();
-    assert.equal(await page.getByRole('slider', { name: /^Share of/ }).count(), 0);
+    await page.getByRole('region', { name: 'Salesforce call usage' }).waitFor();
+    assert.equal(await page.getByRole('slider', { name: /'s share$/ }).count(), 0);
     await close();
   });
 });

@@ -102,7 +102,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     assert.equal(await dialog.getByLabel('Reason').inputValue(), 'just a reason');
     await page.keyboard.press('Enter');
     await first.filter({ hasText: 'Approve' }).waitFor({ state: 'detached' });
-    await said(page, /First is rejected/);
+    await said(page, /Rejected First/);
     await focused(marked(second)).waitFor();
     await page.keyboard.press('a');
     await undo(second).waitFor();
@@ -137,7 +137,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await page.clock.runFor(4900);
     await undo(row).press('Enter');
     await row.getByRole('button', { name: 'Approve' }).waitFor();
-    await said(page, /Undone is not approved/);
+    await said(page, /Didn't approve Undone/);
     assert.notEqual(await page.evaluate('document.activeElement.tagName'), 'BODY');
     await page.clock.runFor(20_000);
     assert.equal(approvals.length, 0);
@@ -148,7 +148,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await page.clock.runFor(4900);
     assert.equal(approvals.length, 0);
     await Promise.all([page.waitForRequest('**/approve'), page.clock.runFor(100)]);
-    await said(page, /Approved is approved/);
+    await said(page, /Approved Approved/);
     await other.filter({ hasText: 'Undo' }).waitFor({ state: 'detached' });
     const seen = (await gateway.request(`/v1/handoffs/${ids[1]}`)).headers.get('etag');
     assert.deepEqual(
@@ -185,11 +185,11 @@ describe('the inbox of the console, and the page of a hand-off', {
     await page.clock.runFor(2000);
     await approve('Goes well');
     await page.clock.runFor(3000);
-    await textOf(page.getByRole('alert'), /^Fails is not approved/);
+    await textOf(page.getByRole('alert'), /^Couldn't approve Fails/);
     await page.clock.runFor(2000);
-    await said(page, /Goes well is approved/);
+    await said(page, /Approved Goes well/);
     await rowOf(page, 'Goes well').filter({ hasText: 'Undo' }).waitFor({ state: 'detached' });
-    await textOf(page.getByRole('alert'), /^Fails is not approved/);
+    await textOf(page.getByRole('alert'), /^Couldn't approve Fails/);
     await page.unrouteAll();
     await close();
   });
@@ -203,7 +203,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     const body = { enabled: false };
     const path = `/v1/admin/consumers/${lead.id}`;
     assert.equal((await gateway.request(path, { method: 'PATCH', as: gateway.admin, body })).status, 200);
-    await textOf(page.getByRole('alert'), /You were signed out.*approval may not have been sent/s);
+    await textOf(page.getByRole('alert'), /You were signed out.*approval may not have gone through/s);
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     await close();
   });
@@ -253,7 +253,7 @@ describe('the inbox of the console, and the page of a hand-off', {
       page.getByRole('button', { name: 'Sign out' }).click(),
     ]);
     await page.clock.runFor(4000);
-    await textOf(page.getByRole('alert'), /may not have arrived.*Look under Waiting/s);
+    await textOf(page.getByRole('alert'), /may not have gone through.*Check Waiting/s);
     await page.getByLabel('API key').waitFor();
     await close();
   });
@@ -327,7 +327,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await check('a hand-off during an outage');
     await gateway.org.disarm();
     await textOf(steps.last(), /^Created in Salesforce.* later$/s);
-    await said(page, /Followed is created/);
+    await said(page, /Created Followed/);
     assert.equal(await now.count(), 0);
     await page.getByText('Alameda').waitFor();
 

@@ -60,7 +60,7 @@ describe('finding a member for a hand-off', {
     await box.focus();
     await page.keyboard.type('quirk');
     await options.nth(7).waitFor();
-    await page.getByText('The first 8 matches. Type more to narrow the list.').waitFor();
+    await page.getByText('Showing the first 8 matches. Type more to narrow the list.').waitFor();
     await check('member-picker');
     await page.keyboard.type('e');
     await options.nth(1).waitFor({ state: 'detached' });
@@ -99,7 +99,7 @@ describe('finding a member for a hand-off', {
     const card = page.getByRole('article').first();
     await card.getByRole('button', { name: 'Hand off as quote', disabled: false }).click();
     await textOf(page.getByRole('alert'), /Choose a member first/);
-    await page.getByText('No member matches.').waitFor();
+    await page.getByText('No members match.').waitFor();
     await box.fill(zelda);
     await page.getByText('Quirke, Zelda').waitFor();
     assert.equal(await handOff(page), zelda);
@@ -152,7 +152,7 @@ describe('finding a member for a hand-off', {
     const { page, box, close } = await open();
     for (const text of ['q', '😀']) {
       await box.fill(text);
-      await page.getByText('Type two letters or more.').waitFor();
+      await page.getByText('Type at least two letters.').waitFor();
     }
     await page.evaluate(`location.hash = '#/records/quotes'`);
     const search = page.getByRole('searchbox', { name: 'Search' });

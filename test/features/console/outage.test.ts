@@ -61,7 +61,7 @@ describe('the console while something does not answer', {
       await page.evaluate(`location.hash = '#/waiting'`);
       await page.getByRole('heading', { level: 1, name: 'Waiting' }).waitFor();
       await page.evaluate(`location.hash = '${address}'`);
-      await strip(page, "The gateway isn't answering.").waitFor();
+      await strip(page, "The gateway isn't responding.").waitFor();
       await page.getByText('Not available right now.').first().waitFor();
       await eventually(async () => assert.equal(await page.getByRole('alert').count(), 1, address));
     }

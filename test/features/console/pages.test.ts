@@ -42,9 +42,9 @@ describe('the console in a browser', {
   test('lets nobody in without valid credentials, and says so', async () => {
     const { page, close } = await browser.open(address());
     await signIn(page, { ...gateway.admin, apiSecret: 'wrong' });
-    await textOf(page.getByRole('alert'), /not valid/);
+    await textOf(page.getByRole('alert'), /Invalid key or secret/);
     await signIn(page, { apiKey: 'kéy', apiSecret: 'x' });
-    await textOf(page.getByRole('alert'), /not valid/);
+    await textOf(page.getByRole('alert'), /Invalid key or secret/);
     await signIn(page, gateway.admin);
     await page.getByRole('heading', { level: 1, name: 'Hand-off' }).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).click();
@@ -154,7 +154,7 @@ describe('the console in a browser', {
         await page.getByRole('checkbox', { name: `${resource} ${action}`, exact: true }).check();
     }
     await page.getByRole('button', { name: 'Create consumer' }).click();
-    await page.getByRole('heading', { name: 'Credentials of Partner T' }).waitFor();
+    await page.getByRole('heading', { name: "Partner T's credentials" }).waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     assert.match(`${apiKey} ${apiSecret}`, /^hgkt_\w+ hgst_\w+$/);
     await page.getByRole('button', { name: 'I have stored it' }).click();
@@ -176,11 +176,11 @@ describe('the console in a browser', {
     await check('records in test mode');
     await goTo(page, 'My access');
     await band.waitFor();
-    await page.getByRole('button', { name: 'Start again…' }).click();
-    await page.getByText('Delete everything that was made').waitFor();
+    await page.getByRole('button', { name: 'Start over…' }).click();
+    await page.getByText('Delete everything made').waitFor();
     await check('my access in test mode');
     await page.getByRole('button', { name: 'Delete everything' }).click();
-    await textOf(page.getByRole('status'), /Everything was deleted/);
+    await textOf(page.getByRole('status'), /Deleted everything/);
     await goTo(page, 'Records');
     await page
       .getByText(/^Updated /)
@@ -356,7 +356,7 @@ describe('the console in a browser', {
     // The endpoint takes all events: those of what was made before may come in now.
     assert.equal(receiver.received.filter(({ event }) => event.type === 'ping').length, 1);
     await row.getByText('Show').click();
-    await textOf(row.getByRole('region', { name: 'Body of ping' }), /"type": "ping"/);
+    await textOf(row.getByRole('region', { name: 'ping body' }), /"type": "ping"/);
     await row.getByRole('button', { name: 'Resend' }).click();
     await row.getByRole('listitem').nth(1).waitFor();
     await check('deliveries');

@@ -144,7 +144,7 @@ describe('results that a search program passes to the console', {
   });
 
   for (const [what, message, said] of [
-    ['no list', `{ type: 'handoff-results', results: 'x' }`, /"results" is not a list/],
+    ['no list', `{ type: 'handoff-results', results: 'x' }`, /"results" isn't a list/],
     [
       'too many',
       `{ type: 'handoff-results', results: Array(501).fill({ a: 1 }) }`,
@@ -158,7 +158,7 @@ describe('results that a search program passes to the console', {
     [
       'deeper than the service takes',
       `{ type: 'handoff-results', results: [{ a: JSON.parse('['.repeat(200) + ']'.repeat(200)) }] }`,
-      /Result 1 nests more than 100 levels deep/,
+      /Result 1 is nested more than 100 levels deep/,
     ],
     ['what JSON does not have', `{ type: 'handoff-results', results: [{ a: 1n }] }`, /written as JSON/],
   ] as const)
@@ -175,7 +175,7 @@ describe('results that a search program passes to the console', {
   test('of other origins are ignored: their pages have no hold of the window', async () => {
     const { search, desk } = await openFrom(stranger.origin);
     await signIn(desk, gateway.console);
-    await textOf(desk.getByRole('alert'), /No results can be received.*console\.resultOrigins/s);
+    await textOf(desk.getByRole('alert'), /Can't receive results.*console\.resultOrigins/s);
     assert.equal(await desk.evaluate('opener'), null);
     assert.equal(await search.page.getByRole('status').textContent(), 'Waiting for the console…');
     // Not even the console's own origin is one of those.

@@ -137,7 +137,7 @@ describe('people at the console', {
     await row.getByRole('button', { name: 'Undo' }).waitFor();
     await other.getByLabel('Act as').selectOption(leads.id);
     await page.getByText('In another tab you act as another consumer now').first().waitFor();
-    await page.getByText('Seen by the desk is not approved').first().waitFor();
+    await page.getByText("Couldn't approve Seen by the desk").first().waitFor();
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     await end(page);
   });
@@ -202,7 +202,7 @@ describe('people at the console', {
     assert.equal(await people.inputValue(), 'groups=desk');
     await people.fill('groups=desk\nemail=ana@example.com');
     await page.getByLabel('Allowance (requests)').fill('10000');
-    await page.getByLabel('Allowance for each').selectOption('month');
+    await page.getByLabel('Allowance per').selectOption('month');
     const names = page.getByLabel('Client certificates');
     await names.fill('*.partner.example');
     await page.getByRole('button', { name: 'Save' }).click();
@@ -232,10 +232,10 @@ describe('people at the console', {
     company.serve(hasty.url);
     const { page } = await browser.open(`${hasty.url}/console/`);
     await enter(page);
-    await page.getByText(/You will be signed out in \d+ seconds/).waitFor();
+    await page.getByText(/You'll be signed out in \d+ seconds/).waitFor();
     await page.getByRole('button', { name: 'Stay signed in' }).click();
-    await page.getByText(/You will be signed out in/).waitFor({ state: 'detached' });
-    await page.getByText('You did nothing for a while.').waitFor();
+    await page.getByText(/You'll be signed out in/).waitFor({ state: 'detached' });
+    await page.getByText('after a while without activity.').waitFor();
     await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
     assert.equal(
       (await page.context().cookies()).some(({ name }) => name === 'handoff'),

@@ -107,7 +107,7 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await goTo(page, 'Waiting');
     await rowOf(page, 'To approve').getByRole('button', { name: 'Approve' }).press('Enter');
     await page.locator('tr[aria-current="true"]:focus').waitFor();
-    await textOf(page.locator('[aria-live]'), /To approve is approved/);
+    await textOf(page.locator('[aria-live]'), /Approved To approve/);
     await rowOf(page, 'To approve').getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
     assert.notEqual(await focus(page), 'BODY');
     for (const [name, question] of [
@@ -137,9 +137,9 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await page.getByRole('button', { name: 'Cancel' }).press('Enter');
     await isFocused(edit);
     await edit.press('Enter');
-    await page.getByLabel('Requests a minute').fill('120');
+    await page.getByLabel('Requests per minute').fill('120');
     await page.getByRole('button', { name: 'Save changes' }).press('Enter');
-    await textOf(page.getByRole('region', { name: 'Access', exact: true }), /Requests a minute120/);
+    await textOf(page.getByRole('region', { name: 'Access', exact: true }), /Requests per minute120/);
     await isFocused(edit);
     await page.getByRole('button', { name: 'Disable…' }).press('Enter');
     await page.getByRole('button', { name: 'Disable now' }).press('Enter');
@@ -149,8 +149,8 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await isFocused(page.getByRole('button', { name: 'Disable…' }));
     await page.getByRole('button', { name: 'Rotate…' }).press('Enter');
     await page.getByRole('button', { name: 'Rotate now' }).press('Enter');
-    await isFocused(page.getByRole('heading', { level: 1, name: /New credentials of/ }));
-    assert.match(await page.title(), /^New credentials of/);
+    await isFocused(page.getByRole('heading', { level: 1, name: /'s new credentials$/ }));
+    assert.match(await page.title(), /'s new credentials – /);
     await page.getByRole('button', { name: 'I have stored it' }).press('Enter');
     await isFocused(page.getByRole('heading', { level: 1 }));
     await page.getByRole('button', { name: 'Revoke…' }).press('Enter');

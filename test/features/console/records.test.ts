@@ -145,7 +145,7 @@ describe('records in a browser', {
       route.fulfill({ contentType: 'application/json', body: '{odd}' }),
     );
     await page.evaluate(`location.hash = '#/records/quotes/${other}'`);
-    await textOf(page.getByRole('alert'), /The console failed/);
+    await textOf(page.getByRole('alert'), /Something went wrong in the console/);
     await goTo(page, 'Records');
     await page.getByRole('link', { name: 'Odd names' }).click();
     await page.getByRole('heading', { level: 1, name: 'Odd names' }).waitFor();

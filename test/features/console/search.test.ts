@@ -45,7 +45,7 @@ describe('the search on Records', {
     await page.getByText(`No quotes match “${member.Email}”.`).waitFor();
     await page.getByRole('link', { name: 'Nadia Quirke' }).waitFor();
     await check('search-elsewhere');
-    await page.getByRole('link', { name: 'show the member’s quotes' }).click();
+    await page.getByRole('link', { name: "show the member's quotes" }).click();
     await page
       .getByRole('link', { name: /^Villa \d/ })
       .first()
@@ -111,7 +111,7 @@ describe('the search on Records', {
     for (const hash of ['#/records/quotes?trip_id=LIS-4', '#/reservations?trip_id=LIS-4']) {
       const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, hash);
       const field = page.getByRole('textbox', { name: 'Trip' });
-      await textOf(page.getByRole('search'), /This is no trip ID/);
+      await textOf(page.getByRole('search'), /That's not a trip ID/);
       assert.equal(await field.getAttribute('aria-invalid'), 'true');
       assert.equal(await page.getByRole('alert').count(), 0);
       await check(`a wrong trip at ${hash.slice(2, 5)}`);
@@ -127,7 +127,7 @@ describe('the search on Records', {
     const { page, close } = await openSignedIn(browser, gateway, gateway.console, '#/hand-off');
     const field = page.getByRole('textbox', { name: 'Trip ID' });
     await field.fill('LIS-4');
-    await textOf(page.getByRole('region', { name: 'For whom' }), /This is no trip ID/);
+    await textOf(page.getByRole('region', { name: 'For whom' }), /That's not a trip ID/);
     await page.getByRole('button', { name: 'New trip' }).click();
     assert.equal(await field.getAttribute('aria-invalid'), null);
     await close();

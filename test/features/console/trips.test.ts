@@ -62,8 +62,8 @@ describe('trips in a browser', {
     const made = await gateway.org.records('Quote__c', { Trip_Id__c: tripId });
     assert.deepEqual(made.map((one) => one['Name__c']).sort(), ['Casa Azul', 'Hôtel du Parc']);
     await page.getByRole('link', { name: 'Show the trip' }).click();
-    await page.getByRole('heading', { level: 1, name: /^Trip of / }).waitFor();
-    const rows = page.getByRole('region', { name: 'Items of the trip' }).getByRole('row');
+    await page.getByRole('heading', { level: 1, name: /'s trip$/ }).waitFor();
+    const rows = page.getByRole('region', { name: 'Trip items' }).getByRole('row');
     await textOf(rows, /Hôtel du Parc.*Quote.*1,204\.55 EUR/s);
     await textOf(rows, /Casa Azul.*95\.50 EUR/s);
     await textOf(page.getByRole('region', { name: 'Overview' }), /Quotes1,300\.05 EUR/);

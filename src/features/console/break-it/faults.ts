@@ -13,8 +13,8 @@ export const breakages: readonly Breakage[] = [
     name: 'salesforce_away',
     title: 'Salesforce is away',
     watch:
-      'Hand off a sample: it’s saved and appears under Waiting, and a strip on every page counts down to the next try. After Fix, ' +
-      'the record is created by itself.',
+      'Hand off a sample. It’s saved and appears under Waiting, and a strip on every page counts down to the next try. Click Fix, ' +
+      'and the record is created on its own.',
     system: 'crm',
     fault: { effect: { kind: 'down' } },
   },
@@ -22,16 +22,16 @@ export const breakages: readonly Breakage[] = [
     name: 'salesforce_slow',
     title: 'Salesforce is slow',
     watch:
-      'Every call takes 6 seconds longer. A hand-off answers within 5 seconds all the same, as accepted; Health shows the latency.',
+      'Every call takes 6 seconds longer. A hand-off still answers within 5 seconds, as accepted. Health shows the latency.',
     system: 'crm',
     fault: { effect: { kind: 'latency', ms: 6000 } },
   },
   {
     name: 'answers_lost',
-    title: 'Answers get lost',
+    title: 'Responses get lost',
     watch:
-      'Salesforce does the work, but half of its answers never arrive. Hand off a sample and search for it on Records: it’s there ' +
-      'exactly once.',
+      'Salesforce does the work, but half of its responses never arrive. Hand off a sample and search for it under Records. It’s ' +
+      'there exactly once.',
     system: 'crm',
     fault: { effect: { kind: 'loseAnswer' }, probability: 0.5 },
   },
@@ -39,7 +39,7 @@ export const breakages: readonly Breakage[] = [
     name: 'sign_in_refused',
     title: 'Salesforce refuses the sign-in',
     watch:
-      'The gateway has no session, and Salesforce gives it no new one. Health says why, in Salesforce’s own words; hand-offs are saved.',
+      'The gateway’s session ends, and Salesforce won’t give it a new one. Health shows why, in Salesforce’s own words. Hand-offs are saved.',
     system: 'crm',
     fault: {
       effect: {
@@ -54,7 +54,7 @@ export const breakages: readonly Breakage[] = [
     name: 'quota_used_up',
     title: 'The API quota is used up',
     watch:
-      'Salesforce refuses every call for the rest of the day. Hand off a sample: it’s saved and waits for calls.',
+      'Salesforce refuses every call for the rest of the day. Hand off a sample. It’s saved and waits for the quota to reset.',
     system: 'crm',
     fault: { effect: { kind: 'dailyLimit' } },
   },
@@ -62,7 +62,7 @@ export const breakages: readonly Breakage[] = [
     name: 'trigger_throws',
     title: 'A trigger throws',
     watch:
-      'Somebody’s Apex code fails at every write. Hand off a sample: it’s refused with the trigger’s own words, since no retry would help.',
+      'An Apex trigger fails on every write. Hand off a sample. It’s refused with the trigger’s own error, since retrying wouldn’t help.',
     system: 'crm',
     fault: {
       effect: {
@@ -77,7 +77,8 @@ export const breakages: readonly Breakage[] = [
   {
     name: 'dining_away',
     title: 'The dining partner is away',
-    watch: 'Tables can’t be reserved, and Health shows which part it is; quotes and bookings work as before.',
+    watch:
+      'Tables can’t be reserved, and Health shows which part is down. Quotes and bookings work as usual.',
     system: 'dining',
     fault: { effect: { kind: 'error', status: 503 } },
   },
