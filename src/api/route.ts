@@ -13,7 +13,7 @@ import type { PassedRequest } from './pipeline/pass-on.ts';
 
 export const platformTags = {
   Administration: 'Consumers and their credentials, and who tried to authenticate.',
-  Operations: 'Health of the service and its documentation, without credentials.',
+  Operations: 'Health and documentation, without credentials.',
 };
 
 /**

@@ -77,7 +77,7 @@ class PageReading {
       if (hasMore || (isComplete && rows < limit)) return { records: this.#records, hasMore };
       this.#goOn();
     }
-    throw new Problem('crm_error', 'The CRM holds too many records that have no UUID as External ID.');
+    throw new Problem('crm_error', 'The CRM has too many records without a UUID as External ID.');
   }
 
   /**
@@ -166,7 +166,7 @@ class PageReading {
   #goOn(): void {
     const { at, externalId = '' } = this.#part.last ?? {};
     if (at === undefined)
-      throw new Problem('crm_error', 'The CRM gave an answer that the service cannot use.');
+      throw new Problem('crm_error', "The CRM gave a response that the gateway can't use.");
     this.#after = { at, externalId };
     // An org may hold many records with keys of another kind: from here on they are left out in the CRM.
     this.#shaped ||= this.#part.hasForeignRows;

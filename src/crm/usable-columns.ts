@@ -240,7 +240,7 @@ export function columnOf({ lookupColumn, path }: Field['crm']): string {
 export function lacksOwner({ crmObject }: Resource): CrmFailure {
   const columns = Object.values(createdByFields).flatMap(({ crm, isSpare }) => (isSpare ? [] : [crm.path]));
   const lack = `${crmObject} lacks ${columns.join(', ')}, or what a mapping names in their place`;
-  const advice = `In the CRM ${lack}: its operator has to deploy the package in salesforce/.`;
+  const advice = `In the CRM ${lack}. Ask its operator to deploy the package in salesforce/.`;
   return new CrmFailure('setup', advice, { advice });
 }
 

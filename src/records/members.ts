@@ -34,5 +34,5 @@ export const member = defineResource({
 
 export function unknownMember(field: string, facts: ProblemFacts = {}): Problem {
   const errors = [{ pointer: `#/${field}`, message: 'The CRM knows no such member.' }];
-  return new Problem('member_not_found', 'The CRM knows no member with this id.', { ...facts, errors });
+  return new Problem('member_not_found', 'The CRM has no member with this id.', { ...facts, errors });
 }

@@ -117,7 +117,7 @@ export class OrgFit {
   problemOf({ name, column, problem }: Misfit, facts: ProblemFacts = {}): Problem {
     const where = column === null ? this.#object : `${this.#object}.${column}`;
     const subject = name === undefined ? where : `${name} (${where})`;
-    const detail = `The CRM is not set up as the service needs it: ${subject} ${problem}. ${remedy}`;
+    const detail = `The CRM isn't set up the way the gateway needs it: ${subject} ${problem}. ${remedy}`;
     return new Problem('crm_error', detail, { ...facts, isOfOrg: true });
   }
 
@@ -126,4 +126,4 @@ export class OrgFit {
   }
 }
 
-const remedy = 'Its operator has to undo the change in Salesforce, or to adapt the mapping.';
+const remedy = 'Ask its operator to undo the change in Salesforce, or to adapt the mapping.';

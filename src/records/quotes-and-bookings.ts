@@ -4,7 +4,7 @@ import { defineResource, json, lookup, type Resource, text, timestamp, uuid } fr
 /** Quotes and bookings have the same fields; the CRM keeps them in two objects. Columns are those of the package. */
 const fields = {
   id: uuid('External_Id__c', {
-    description: 'External ID of the record, made by the service.',
+    description: 'External ID of the record, created by the gateway.',
     example: '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f',
   }),
   trip_id: uuid('Trip_Id__c', {

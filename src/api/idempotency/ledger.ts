@@ -235,7 +235,7 @@ function answerFromEarlier(
 
 function keyReused(): Problem {
   const detail =
-    'This Idempotency-Key was sent with another request before. Take a new key for a new request.';
+    'This Idempotency-Key was already sent with another request. Use a new key for a new request.';
   return new Problem('idempotency_key_reused', detail, {
     errors: [{ header: 'Idempotency-Key', message: 'belongs to another request' }],
   });
@@ -243,7 +243,7 @@ function keyReused(): Problem {
 
 function answerErased(status: number, location: string | undefined): Problem {
   const where = location === undefined ? '' : ` Read ${location}.`;
-  const detail = `This request was executed before and answered ${status}. Its answer was erased with a member's data.`;
+  const detail = `This request already ran and was answered ${status}. The response was erased with a member's data.`;
   return new Problem('conflict', detail + where);
 }
 
@@ -254,7 +254,7 @@ export function inProgress(): Problem {
 }
 
 function sameInProgress(): Problem {
-  const detail = 'The same request arrived before and is still running. Send it again shortly.';
+  const detail = 'The same request arrived earlier and is still running. Send it again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 

@@ -44,11 +44,11 @@ export function openApiDocument(
     info: {
       title: 'Handoff Gateway',
       version,
-      summary: "Hand-off of search results to the CRM, and a versioned API to the CRM's records",
+      summary: "Hands search results off to the CRM, and serves the CRM's records through a versioned API",
       description,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/', description: 'This service' }],
+    servers: [{ url: '/', description: 'This gateway' }],
     tags: Object.entries(tags)
       .filter(([name]) => used.has(name))
       .map(([name, text]) => ({ name, description: text })),
@@ -80,12 +80,12 @@ function withoutUnused(components: Record<string, JsonObject>, text: string): Js
 const description = readFileSync(new URL('./introduction.md', import.meta.url), 'utf8');
 
 const securitySchemes = {
-  apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'The API key of a consumer.' },
+  apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: "A consumer's API key." },
   apiSecret: {
     type: 'apiKey',
     in: 'header',
     name: 'x-api-secret',
-    description: 'The secret that belongs to the key.',
+    description: "The key's secret.",
   },
   webhookSignature: {
     type: 'apiKey',
@@ -111,7 +111,7 @@ function tokenSchemes(tokenUrl: string): JsonObject {
       type: 'http',
       scheme: 'basic',
       description:
-        'The API key as user name and the API secret as password. Or both, or an assertion, in the form.',
+        'The API key as user name and the API secret as password. Or send both, or an assertion, in the form.',
     },
   };
 }

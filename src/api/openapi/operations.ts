@@ -50,7 +50,7 @@ function openSecurity({ permission, signature, form }: Route, issuesTokens: bool
 function description({ description: text, permission, deprecation }: Route): string {
   const ending =
     deprecation &&
-    `Deprecated since ${deprecation.since}; it may be gone from ${deprecation.sunset} on. See ${deprecation.link}.`;
+    `Deprecated since ${deprecation.since}; it may be removed from ${deprecation.sunset} on. See ${deprecation.link}.`;
   return [text, permissionText(permission), ending].filter(Boolean).join('\n\n');
 }
 

@@ -12,7 +12,7 @@ export const problemSchema = {
       type: 'string',
       format: 'uri-reference',
       maxLength: 200,
-      description: 'Path of the page that explains the problem; follows from `code`.',
+      description: 'Path of the page that explains the problem; derived from `code`.',
     },
     title: { type: 'string', maxLength: 200, description: 'The kind of problem, the same each time.' },
     status: {
@@ -47,12 +47,12 @@ export const problemSchema = {
       description: 'The permission that is missing.',
       required: ['resource', 'action'],
       properties: {
-        resource: { type: 'string', maxLength: 20, description: 'On what, for example `quotes`.' },
+        resource: { type: 'string', maxLength: 20, description: 'The resource, such as `quotes`.' },
         action: { type: 'string', maxLength: 10, description: '`read`, `write` or `delete`.' },
         field: {
           type: 'string',
           maxLength: 100,
-          description: 'Only where the permission is there and lacks a field: which one.',
+          description: 'The missing field, where the permission exists but lacks one.',
         },
       },
     },
@@ -66,14 +66,14 @@ export const problemSchema = {
       format: 'int32',
       minimum: 0,
       maximum: 2_678_400,
-      description: 'Seconds after which a repeat may help.',
+      description: 'Seconds to wait before retrying.',
     },
     external_id: {
       type: 'string',
       format: 'uuid',
       maxLength: 36,
       description:
-        'After a write without Idempotency-Key whose outcome is not known: the record to look for before sending it again.',
+        'After a write without Idempotency-Key whose outcome is unknown: the record to look for before retrying.',
     },
   },
 };
@@ -81,7 +81,7 @@ export const problemSchema = {
 export const faultSchema = {
   type: 'object',
   title: 'Fault',
-  description: 'A place where the request is at fault, named by one of `pointer`, `parameter` and `header`.',
+  description: 'A fault in the request, located by one of `pointer`, `parameter` and `header`.',
   required: ['message'],
   properties: {
     pointer: {

@@ -10,12 +10,12 @@ export interface DocumentedWebhook {
   example: object;
 }
 
-const again = 'It is sent again, at growing intervals.';
+const again = 'It is resent at growing intervals.';
 
 const responses = {
-  '2XX': { description: 'It was taken.' },
+  '2XX': { description: 'It was accepted.' },
   '400': { description: again },
-  '410': { description: 'The endpoint is gone: nothing more is sent to it.' },
+  '410': { description: 'The endpoint is gone; nothing more is sent to it.' },
   '429': { description: again },
   '500': { description: again },
 };

@@ -146,7 +146,7 @@ export function admitCaller(
   if (!authentication.admitsFrom(addressOf(request))) {
     attempt.result = 'address';
     countElsewhere(request, limits);
-    throw new Problem('address_not_allowed', 'These credentials cannot be used from this address.');
+    throw new Problem('address_not_allowed', "These credentials can't be used from this address.");
   }
   countCaller(consumer, request, reply, limits);
   return consumer;
@@ -301,12 +301,12 @@ function isTwofold({ apiKey, apiSecret, token, session }: PresentedCredentials):
 function refuseTwofold(request: FastifyRequest, { session }: PresentedCredentials): never {
   recordAttempt(request, missing);
   if (session !== undefined) {
-    const text = 'holds a session, and other credentials are there too; send one or the other';
+    const text = 'has a session, but there are other credentials too; send one or the other';
     throw new Problem('invalid_request', `The Cookie header ${text}.`, {
       errors: [{ header: 'Cookie', message: text }],
     });
   }
-  const message = 'holds a token, and x-api-key or x-api-secret is there too; send one or the other';
+  const message = 'has a token, but x-api-key or x-api-secret is there too; send one or the other';
   throw new Problem('invalid_request', `The Authorization header ${message}.`, {
     errors: [{ header: 'Authorization', message }],
   });
@@ -331,7 +331,7 @@ export function requireOwnPage(
 ): void {
   const fault = /^\/(?:api\/)?v1\//.test(path)
     ? sessionFaultOf(request, method !== 'GET')
-    : 'Sessions of people do not count here. Send an API key and secret, or an access token.';
+    : "A person's session doesn't work here. Send an API key and secret, or an access token.";
   if (fault === undefined) return;
   recordAttempt(request, missing);
   countStranger(request, reply, limits, true);
@@ -343,9 +343,9 @@ export function sessionFaultOf(
   isWrite: boolean,
 ): string | undefined {
   if (!isOfOwnPage(request))
-    return 'Sessions of people count for requests of the console only: the header Sec-Fetch-Site must be same-origin.';
+    return "A session only works for the console's own requests: the header Sec-Fetch-Site must be same-origin.";
   if (isWrite && !isMarkedWrite(request))
-    return 'With a session, a request that writes needs the header X-Handoff-Session: 1.';
+    return 'With a session, writes need the header X-Handoff-Session: 1.';
   return undefined;
 }
 
@@ -365,8 +365,8 @@ function requireSame(
       'In another tab somebody else has signed in. Load this page again to go on as that person.',
     );
   if (meant === undefined || meant === id) return;
-  const advice = 'Load this page again to act as that one here too.';
-  throw new Problem('permission_denied', `In another tab you act as another consumer now. ${advice}`);
+  const advice = 'Reload this page to act as that one here too.';
+  throw new Problem('permission_denied', `You're acting as another consumer in another tab now. ${advice}`);
 }
 
 function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {

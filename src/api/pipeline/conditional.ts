@@ -38,7 +38,7 @@ export function requireMatch(header: string | undefined, entityTag: string): voi
   if (isMatch(header, entityTag)) return;
   throw new Problem(
     'precondition_failed',
-    'The record has changed since the state that If-Match names; read it again.',
+    'The record has changed since the version in If-Match; read it again.',
   );
 }
 

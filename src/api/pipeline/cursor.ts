@@ -51,7 +51,7 @@ export function createCursorCodec(keys: () => KeySet): CursorCodec {
 }
 
 function invalidCursor(): Problem {
-  const message = 'is not a cursor of this list with these filters; take next_cursor of the page before';
+  const message = 'does not belong to this list with these filters; use next_cursor from the previous page';
   return new Problem('invalid_cursor', `The cursor ${message}.`, {
     errors: [{ parameter: 'cursor', message }],
   });

@@ -8,14 +8,14 @@ function isText(value: string): boolean {
 }
 
 export const patterns = {
-  notBlank: { source: '\\S', message: 'must hold more than white space' },
+  notBlank: { source: '\\S', message: 'must contain more than white space' },
   twoOrMore: {
     source: '\\S[\\s\\S]*\\S',
-    message: 'must have at least 2 characters beside white space at its ends',
+    message: 'must have at least 2 characters, without leading and trailing white space',
   },
   phone: {
     source: '^\\+(?:[ ().-]{0,2}[0-9]){7,15}$',
-    message: 'must be + and 7 to 15 digits, between which may be spaces, dots, dashes and parentheses',
+    message: 'must be + and 7 to 15 digits; spaces, dots, dashes and parentheses may stand between them',
   },
   utcSeconds: {
     source: '^[^.]{19}(\\.0{1,9})?Z$',

@@ -6,7 +6,7 @@ import { problemAnswer } from './problem-answer.ts';
 
 const hiddenFault = {
   pointer: '',
-  message: 'it does not pass a rule about what these credentials do not see',
+  message: "it breaks a rule about something these credentials can't see",
 };
 
 export function withoutHiddenFaults(error: unknown, visible: VisibleFields): unknown {

@@ -9,12 +9,12 @@ const expression = /^(?:\w[\w.-]{0,254}|\[([\da-f:.]+)\])(?::(\d{1,5}))?$/i;
 export function requireHost({ raw }: FastifyRequest): void {
   const { httpVersionMajor: major, httpVersion, headers } = raw;
   if (major !== 1)
-    throw new Problem('invalid_request', `HTTP/${httpVersion} is not spoken here. Send HTTP/1.1.`);
+    throw new Problem('invalid_request', `HTTP/${httpVersion} is not supported here. Use HTTP/1.1.`);
   const { host } = headers;
   if (host === undefined) {
     if (httpVersion === '1.1') refuse('is missing');
   } else if (isSentTwice(raw)) refuse('must be sent once');
-  else if (!isHost(host)) refuse('must be a host name or address, with a port where it has one');
+  else if (!isHost(host)) refuse('must be a host name or address, with an optional port');
 }
 
 function isSentTwice({ rawHeaders }: IncomingMessage): boolean {

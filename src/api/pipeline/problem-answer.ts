@@ -50,16 +50,16 @@ export function problemAnswer(problem: Problem, requestId: string, keyed: boolea
 
 function outcomeAdvice(keyed: boolean, externalId: string | undefined): string {
   if (keyed)
-    return 'Whether the write took effect is not known; the same request with the same Idempotency-Key is safe to send again.';
-  const what = externalId === undefined ? 'up what it may have made' : 'the record up by external_id';
-  return `Whether the write took effect is not known; look ${what} before sending the request again.`;
+    return "It's unknown whether the write took effect; the same request with the same Idempotency-Key is safe to send again.";
+  const what = externalId === undefined ? 'up what it may have created' : 'the record up by external_id';
+  return `It's unknown whether the write took effect; look ${what} before sending the request again.`;
 }
 
 export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(
     'internal_error',
-    'Something went wrong in the service. It is logged under the request id.',
+    'Something went wrong in the gateway. It is logged under the request id.',
     {
       cause: error,
     },

@@ -33,14 +33,14 @@ export function countRequest(
   const quota = requests.take(caller, perMinute);
   setHeaders(reply, { name: requests.name, perMinute }, quota);
   if (quota.allowed) return undefined;
-  return tooMany(`${perMinute} requests have come with these credentials`, quota);
+  return tooMany(`${perMinute} requests came with these credentials`, quota);
 }
 
 export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): Problem | undefined {
   const state = allowances.take(caller);
   if (state === undefined || state.allowed) return undefined;
   const { requests, per, resets_at } = state;
-  const detail = `The ${requests} requests of this ${per} are used up. The next ones are there from ${resets_at} on.`;
+  const detail = `All ${requests} requests for this ${per} are used up. There are more from ${resets_at} on.`;
   return new Problem('allowance_exhausted', detail, { retryAfter: allowances.secondsUntil(state) });
 }
 
@@ -49,7 +49,7 @@ export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): 
  * what is left: unauthenticated callers need not know.
  */
 export function countFailure({ failures }: Limits, address: string, reply: Headed): Problem | undefined {
-  return countFrom(failures, address, reply, (most) => `${most} authentications have failed`);
+  return countFrom(failures, address, reply, (most) => `${most} authentications failed`);
 }
 
 export function isFailureWithinLimit({ failures }: Limits, address: string): boolean {
@@ -61,7 +61,7 @@ export function countPublic(
   address: string,
   reply: Headed,
 ): Problem | undefined {
-  const what = (most: number) => `${most} requests have come without credentials`;
+  const what = (most: number) => `${most} requests came without credentials`;
   return countFrom(unauthenticated, address, reply, what);
 }
 
@@ -75,7 +75,7 @@ function countFrom(
   const quota = limit.take(networkOf(address));
   if (quota.allowed) return undefined;
   setHeaders(reply, limit, quota);
-  return tooMany(`From this address ${what(limit.perMinute)}`, quota);
+  return tooMany(`From this address, ${what(limit.perMinute)}`, quota);
 }
 
 function setHeaders(

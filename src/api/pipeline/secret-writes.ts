@@ -62,7 +62,7 @@ export class SecretWrites {
       };
       const onClose = () => waiting.refuse(hungUp());
       const timeout = setTimeout(
-        () => waiting.refuse(busy('The turn of this change did not come in time.')),
+        () => waiting.refuse(busy('This change waited too long for its turn.')),
         longestWaitMs,
       );
       socket.once('close', onClose);
@@ -75,7 +75,7 @@ export class SecretWrites {
   /** Where all places are taken, the last one of the caller who has most is given up, administrators' only to administrators. */
   #makeRoom(queue: FairQueue<Waiting>, caller: string): void {
     if (this.#administrators.size + this.#others.size < mostWaiting) return;
-    const full = `${mostWaiting} changes of secrets are waiting.`;
+    const full = `${mostWaiting} changes to secrets are already waiting.`;
     const isAhead = queue === this.#administrators && this.#others.size > 0;
     const crowd = isAhead ? this.#others : queue;
     const [largest, count] = [...crowd.counts()].reduce(

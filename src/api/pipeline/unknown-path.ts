@@ -17,7 +17,7 @@ export function refuseUnknownPaths(paths: readonly string[]): Step {
     const { is404, url } = request;
     if (!is404 && !endsInSlash(request)) return;
     const meant = nearest(url, known);
-    const hint = meant === undefined ? '' : ` Is ${meant} meant?`;
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
     throw new Problem('not_found', `There is nothing at this path.${hint} /v1/docs describes every path.`);
   };
 }

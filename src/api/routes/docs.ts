@@ -11,11 +11,11 @@ const contentSecurityPolicy =
   "font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const sharedHeaders = {
-  Vary: 'Headers of the request on which the answer depends.',
+  Vary: 'Request headers that the response depends on.',
   ETag: 'Strong entity tag, for If-None-Match.',
 };
 const notModified = {
-  description: 'It has not changed since the answer with the tag in If-None-Match.',
+  description: "It hasn't changed since the response with the tag in If-None-Match.",
   headers: sharedHeaders,
 };
 
@@ -35,7 +35,7 @@ function documentRoute(document: () => string, page: ReadablePage): Route {
     operationId: 'getDocumentation',
     tag: 'Operations',
     summary: 'This document',
-    description: 'As JSON; a browser, which accepts `text/html`, gets a readable page of the same.',
+    description: 'JSON; browsers, which accept `text/html`, get a readable page.',
     permission: open,
     conditional: 'If-None-Match',
     idempotencyKey: 'ignored',
@@ -79,7 +79,7 @@ function scalarRoute(page: ReadablePage): Route {
     ...scripts,
     path: `${path}/scalar.js`,
     operationId: 'getDocumentationScript',
-    summary: 'The library of the readable page',
+    summary: "The readable page's library",
     handle: async ({ headers }) =>
       answerWith(await page.scalar(), headers, { 'cache-control': 'public, max-age=3600' }),
   });
@@ -90,7 +90,7 @@ function startRoute(page: ReadablePage): Route {
     ...scripts,
     path: `${path}/start.js`,
     operationId: 'getDocumentationStart',
-    summary: 'What starts the readable page',
+    summary: "The readable page's start script",
     handle: async ({ headers }) => answerWith(await page.start(), headers, { 'cache-control': 'no-cache' }),
   });
 }

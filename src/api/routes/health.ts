@@ -8,7 +8,7 @@ const connection = (description: string) =>
 
 const user = Type.Object(
   {
-    Id: Type.String({ description: "The CRM's identifier of the integration user.", maxLength: 18 }),
+    Id: Type.String({ description: "The integration user's id in the CRM.", maxLength: 18 }),
     Name: Type.String({
       description: 'Display name of the integration user, not its user name.',
       maxLength: 255,
@@ -21,18 +21,18 @@ const manyCalls = 2_147_483_647;
 
 const quota = Type.Object(
   {
-    used: Type.Integer({ description: 'Calls of the org in 24 hours.', minimum: 0, maximum: manyCalls }),
-    limit: Type.Integer({ description: 'Calls that it may make.', minimum: 0, maximum: manyCalls }),
+    used: Type.Integer({ description: "The org's calls in 24 hours.", minimum: 0, maximum: manyCalls }),
+    limit: Type.Integer({ description: 'Calls it may make.', minimum: 0, maximum: manyCalls }),
     budget: Type.Optional(
       Type.Integer({
-        description: 'Calls that the service may make, where a budget is set.',
+        description: 'Calls the gateway may make, where a budget is set.',
         minimum: 0,
         maximum: manyCalls,
       }),
     ),
     budget_used: Type.Optional(
       Type.Integer({
-        description: 'Calls that it has made in 24 hours, of all replicas.',
+        description: 'Calls it made in 24 hours, on all replicas.',
         minimum: 0,
         maximum: manyCalls,
       }),
@@ -40,17 +40,17 @@ const quota = Type.Object(
   },
   {
     description:
-      'Use of the daily quota of CRM calls, as it was last reported to any replica. Until it was: absent, or where a budget is ' +
-      'set `used` and `limit` are those of the service.',
+      'Use of the daily CRM call quota, as last reported to any replica. Before that: absent, or, where a budget is ' +
+      "set, the gateway's own `used` and `limit`.",
     additionalProperties: false,
   },
 );
 
 const orgFault = Type.Object(
   {
-    object: Type.String({ description: "The CRM's name of the object.", maxLength: 80 }),
+    object: Type.String({ description: "The object's name in the CRM.", maxLength: 80 }),
     field: Type.Union([Type.String({ maxLength: 80 }), Type.Null()], {
-      description: "The CRM's name of the field; null: the object itself.",
+      description: "The field's name in the CRM; null: the object itself.",
     }),
     problem: Type.String({ description: 'What is wrong with it.', maxLength: 500 }),
   },
@@ -58,7 +58,7 @@ const orgFault = Type.Object(
 );
 
 const platformEntries = {
-  status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the service can work.' }),
+  status: Type.Enum(['ok', 'unavailable'], { description: 'Whether the gateway can work.' }),
   crm: Type.Object({
     connected: Type.Boolean(),
     user: Type.Union([user, Type.Null()], {
@@ -67,12 +67,13 @@ const platformEntries = {
     reason: Type.Optional(
       Type.Enum(['sign_in', 'data', 'version', 'network'], {
         description:
-          'What does not work: signing in, all data calls, the version of the API, or the way to the CRM; else absent.',
+          "What doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent.",
       }),
     ),
     advice: Type.Optional(
       Type.String({
-        description: 'What its operator has to fix so that the CRM gives the service access; else absent.',
+        description:
+          'What the operator has to fix so that the CRM gives the gateway access; otherwise absent.',
         maxLength: 1000,
       }),
     ),
@@ -81,16 +82,19 @@ const platformEntries = {
         {
           error: Type.String({ description: 'The error of the token endpoint.', maxLength: 60 }),
           error_description: Type.Union([Type.String({ maxLength: 300 }), Type.Null()], {
-            description: 'What the org says of it.',
+            description: "The org's explanation.",
           }),
         },
-        { description: 'Why the org refused the last sign-in; else absent.', additionalProperties: false },
+        {
+          description: 'Why the org refused the last sign-in; otherwise absent.',
+          additionalProperties: false,
+        },
       ),
     ),
     lacks: Type.Optional(
       Type.Array(orgFault, {
         description:
-          'Objects and fields of the org that are missing or do not fit; requests that do not need them work. Else absent.',
+          "Objects and fields that the org lacks or that don't fit; requests that don't need them still work. Otherwise absent.",
         maxItems: 1000,
       }),
     ),
@@ -98,7 +102,7 @@ const platformEntries = {
   }),
   secretsManager: connection('Where consumers and keys come from.'),
   database: connection('Where idempotency keys are remembered.'),
-  cache: connection('What all replicas share for speed.'),
+  cache: connection('Shared by all replicas, for speed.'),
 };
 
 const platformExample = {
@@ -155,7 +159,7 @@ export function healthRoute({ health, entries }: HealthOptions): Route {
     idempotencyKey: 'ignored',
     request: {},
     answers: {
-      200: { description: 'The service can work.', schema: report, example },
+      200: { description: 'The gateway can work.', schema: report, example },
       503: {
         description: 'The CRM or the database is not connected.',
         schema: report,

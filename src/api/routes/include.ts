@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { requireFields, requireOneOf } from '../../identity/consumers/permissions.ts';
 import type { Caller } from '../../identity/consumers/scopes.ts';
 
-const description = 'Shows the member beside the record: id, names and e-mail address. Needs members:read.';
+const description = 'Adds the member to each record: id, names and e-mail address. Needs members:read.';
 
 export const includeParameter = {
   include: Type.Optional(Type.Enum(['member'], { description, examples: ['member'] })),

@@ -16,8 +16,8 @@ export const pageParameters = {
       maximum: maxLimit,
       default: defaultLimit,
       description:
-        'Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; ' +
-        '`has_more` says whether there are others.',
+        'Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; ' +
+        '`has_more` says whether there are more.',
       examples: [defaultLimit],
     }),
   ),
@@ -25,7 +25,7 @@ export const pageParameters = {
     Type.String({
       minLength: 1,
       maxLength: maxCursorLength,
-      description: '`next_cursor` of the page before.',
+      description: "The previous page's `next_cursor`.",
       examples: [exampleCursor],
     }),
   ),

@@ -11,7 +11,7 @@ export function rootRoute(home: string): Route {
     path: '/',
     operationId: 'getRoot',
     summary: 'Where to begin',
-    permission: { none: 'it only names the documentation' },
+    permission: { none: 'it only points to the documentation' },
     request: {},
     answers: { 303: { description: 'A page for people.' } },
     problems: ['not_found'],

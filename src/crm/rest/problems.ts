@@ -18,12 +18,12 @@ interface CallerProblem {
 const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'reference'>, CallerProblem> = {
   session: {
     code: 'crm_unavailable',
-    detail: "The CRM does not accept the service's access token.",
+    detail: "The CRM doesn't accept the gateway's access token.",
     retryAfter: 5,
   },
   setup: {
     code: 'crm_error',
-    detail: 'The CRM is not set up as the service needs it. Ask the operator.',
+    detail: "The CRM isn't set up the way the gateway needs it. Ask the operator.",
   },
   locked: {
     code: 'crm_unavailable',
@@ -34,25 +34,29 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
   quota: { code: 'crm_quota_exhausted', detail: 'The daily quota of CRM calls is used up.', retryAfter: 600 },
   gone: { code: 'not_found', detail: 'The record does not exist.' },
   conflict: { code: 'conflict', detail: 'The record is locked in the CRM, for example by an approval.' },
-  unreachable: { code: 'crm_unavailable', detail: 'The CRM cannot be reached.', retryAfter: 5 },
-  lost: { code: 'crm_unavailable', detail: 'The CRM did not finish its answer.', retryAfter: 5 },
+  unreachable: { code: 'crm_unavailable', detail: "The CRM can't be reached.", retryAfter: 5 },
+  lost: { code: 'crm_unavailable', detail: "The CRM didn't finish its response.", retryAfter: 5 },
   timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
   failed: { code: 'crm_error', detail: 'The CRM failed while processing the request.' },
   no_token: {
     code: 'crm_unavailable',
-    detail: 'The CRM refuses the service access at the moment.',
+    detail: 'The CRM is refusing the gateway access right now.',
     retryAfter: 5,
   },
   late: { code: 'crm_timeout', detail: 'No time was left for the call to the CRM.' },
-  queue_full: { code: 'crm_unavailable', detail: 'Too many requests wait for the CRM.', retryAfter: 1 },
+  queue_full: {
+    code: 'crm_unavailable',
+    detail: 'Too many requests are waiting for the CRM.',
+    retryAfter: 1,
+  },
   budget_exhausted: {
     code: 'crm_quota_exhausted',
-    detail: 'The budget of CRM calls has no call left for now.',
+    detail: 'The CRM call budget has no calls left for now.',
     retryAfter: 1,
   },
   ended: { code: 'offer_expired', detail: 'The offer has ended.' },
-  open: { code: 'crm_unavailable', detail: 'The CRM does not answer at the moment.', retryAfter: 1 },
-  broken: { code: 'crm_error', detail: 'The CRM gave an answer that the service cannot use.' },
+  open: { code: 'crm_unavailable', detail: "The CRM isn't responding right now.", retryAfter: 1 },
+  broken: { code: 'crm_error', detail: "The CRM gave a response that the gateway can't use." },
 };
 
 export function problemCodeOf(kind: FailureKind): ProblemCode {
@@ -87,23 +91,24 @@ function faultOfOrg(
   switch (error.code) {
     case 'INVALID_CROSS_REFERENCE_KEY': {
       const column = error.fields.find((name) => /^\w{1,80}$/.test(name)) ?? 'a field';
-      return `The CRM does not take the value that the service sets as ${column}: its operator has to allow it for the integration user, or set another in the mapping.`;
+      return `The CRM doesn't accept the value that the gateway sets as ${column}. Ask its operator to allow it for the integration user, or to set another in the mapping.`;
     }
     case 'DUPLICATE_VALUE':
-      return `The CRM has this record, or another one with a value of it, and does not show it to the service: its operator has to give the integration user View All Records on ${resource.crmObject}.`;
+      return `The CRM has this record, or another one that shares a value with it, and doesn't show it to the gateway. Ask its operator to give the integration user View All Records on ${resource.crmObject}.`;
     case 'INVALID_FIELD':
-      return fields && `The CRM has no field for ${fields} that the service may see: ${remedy}`;
+      return fields && `The CRM has no field for ${fields} that the gateway can see. ${remedy}`;
     case 'INSUFFICIENT_ACCESS_OR_READONLY':
     case 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY':
-      return `The CRM does not let the service do this with ${resource.crmObject}: its operator has to give the integration user the right to it.`;
+      return `The CRM doesn't let the gateway do this with ${resource.crmObject}. Ask its operator to give the integration user the right to it.`;
     case 'INVALID_FIELD_FOR_INSERT_UPDATE':
-      return fields && `The CRM does not let the service write ${fields}: ${remedy}`;
+      return fields && `The CRM doesn't let the gateway write ${fields}. ${remedy}`;
     default:
       return undefined;
   }
 }
 
-const remedy = 'its operator has to give the integration user the right to the field, or map it to another.';
+const remedy =
+  'Ask its operator to give the integration user the right to the field, or to map it to another.';
 
 function secondsToWait(facts: FailureFacts, usual: number | undefined): Pick<ProblemFacts, 'retryAfter'> {
   if (usual === undefined) return {};

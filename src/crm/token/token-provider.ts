@@ -199,7 +199,7 @@ export class TokenProvider {
 
   async #waitFor(flight: Promise<AccessToken>, call: Call): Promise<AccessToken> {
     const started = monotonicMs();
-    const late = () => unavailable('The CRM gave the service no access token in time.', 1);
+    const late = () => unavailable("The CRM didn't give the gateway an access token in time.", 1);
     try {
       return await inTime(flight, remainingMs(call), late);
     } finally {
@@ -338,7 +338,7 @@ export class TokenProvider {
 }
 
 function backingOff(waitMs: number): Problem {
-  return unavailable('The CRM gives the service no access token at the moment.', waitMs / 1000);
+  return unavailable("The CRM isn't giving the gateway an access token right now.", waitMs / 1000);
 }
 
 function unavailable(detail: string, seconds: number): Problem {

@@ -65,7 +65,7 @@ async function readBuilt(name: string): Promise<string> {
     if (error.code !== 'ENOENT') throw error;
     throw new Problem(
       'not_found',
-      'The console has not been built here: run `npm run console`, and load this page again.',
+      'The console has not been built here. Run `npm run console`, then reload this page.',
     );
   });
 }
@@ -94,7 +94,7 @@ function makePage({ script, style, icon, samples, facts }: PageParts): ConsoleFi
     `<script type="module" src="${address(script)}"></script>`,
     '</head>',
     // Stays where a file is missing: while versions change, the page and its files may be of two.
-    '<body><div id="console"><main><p>Loading… If this stays, load the page again.</p></main></div><noscript>The console needs JavaScript.</noscript></body>',
+    '<body><div id="console"><main><p>Loading… If this takes long, reload the page.</p></main></div><noscript>The console needs JavaScript.</noscript></body>',
     '</html>',
     '',
   ].join('\n');

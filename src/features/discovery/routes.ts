@@ -56,7 +56,7 @@ export function discoveryRoutes(
     textRoute(
       '/llms.txt',
       'getLlmsText',
-      'What the service is, for language models',
+      'What the gateway is, for language models',
       'text/markdown; charset=utf-8',
       () => llmsText(publicUrl(), all(), hasTools()),
     ),
@@ -99,7 +99,7 @@ function clientRoute(): Route {
     ...common,
     path: clientPath,
     operationId: 'getClientPackage',
-    summary: 'The npm package of the client',
+    summary: "The client's npm package",
     conditional: 'If-None-Match',
     answers: {
       200: { description: 'The package, as `npm pack` makes it.' },
@@ -111,7 +111,7 @@ function clientRoute(): Route {
       if (body === undefined)
         throw new Problem(
           'not_found',
-          "This installation has no package of the client. To make it, run `npm run client` in the service's folder.",
+          "This installation has no client package. To build it, run `npm run client` in the gateway's folder.",
         );
       return answerWith(body, headers, { 'cache-control': 'no-cache' });
     },
@@ -154,7 +154,7 @@ function llmsText(url: string, all: readonly Route[], hasTools: boolean): string
     `- [Guides](${url}${guidesPath}): how to call it, from the first key to production, with samples in curl, TypeScript, Python and Java`,
     `- [API reference](${url}${docsPath}): OpenAPI 3.1 as JSON; browsers get a page`,
     `- [Errors](${url}/v1/problems/invalid_request): each error is a problem document, and its \`type\` is a page like this one`,
-    `- [Health](${url}/v1/healthz): whether the service and what it depends on work`,
+    `- [Health](${url}/v1/healthz): whether the gateway and what it depends on work`,
     `- Client for JavaScript and TypeScript: \`npm install ${url}${clientPath}\``,
   ];
   return [

@@ -81,7 +81,7 @@ const changesHealth = Type.Optional(
   Type.Object(
     {
       connected: Type.Boolean({
-        description: 'False where changes were not read for too long, or not all of them yet.',
+        description: "False if changes haven't been read for too long, or not all of them yet.",
       }),
       seconds_behind: Type.Optional(
         Type.Union([Type.Integer({ minimum: 0, maximum: most }), Type.Null()], {
@@ -93,7 +93,7 @@ const changesHealth = Type.Optional(
       ),
     },
     {
-      description: 'Changes of the CRM, where they are read.',
+      description: 'Changes in the CRM, where they are read.',
       examples: [{ connected: true, seconds_behind: 3 }],
     },
   ),
@@ -123,7 +123,7 @@ export const events = defineFeature({
   name: 'events',
   settings: eventsPart,
   metrics: eventMetrics,
-  tags: { Events: 'What has happened to records and reservations, made by any user or system.' },
+  tags: { Events: 'What has happened to records and reservations, by any user or system.' },
   health: { changes: changesHealth },
   start,
   routes: (feed: EventFeed, cursors) => [listEventsRoute(feed, cursors)],

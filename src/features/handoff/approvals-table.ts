@@ -65,14 +65,14 @@ export function decide(
 }
 
 export function contentReplaced(): Problem {
-  const detail = 'What is to be written was replaced since you have read it. Read the hand-off again.';
+  const detail = 'The content has been replaced since you read it. Read the hand-off again.';
   return new Problem('precondition_failed', detail);
 }
 
 export function whyUndecidable(handoff: StoredHandoff | undefined, verdict: Decision['verdict']): string {
   if (handoff?.approval === undefined) return 'The hand-off needs no approval.';
-  if (handoff.status === 'awaiting_approval') return 'The time for an answer is over: no record is made.';
-  return `The hand-off is ${handoff.status}, and cannot be ${verdict} any more.`;
+  if (handoff.status === 'awaiting_approval') return "It's too late to decide; no record will be created.";
+  return `The hand-off is ${handoff.status} and can no longer be ${verdict}.`;
 }
 
 /** Ends some of the hand-offs of this condition whose time is over; returns them. Throws what the database does. */
@@ -106,7 +106,7 @@ export function endSome(
 
 function problemOf(ended: Date | null): string {
   if (ended === null) {
-    const detail = `The hand-off needs approval, and nobody gave it within ${approvalDays} days.`;
+    const detail = `The hand-off needed approval, and nobody approved it within ${approvalDays} days.`;
     return JSON.stringify({ code: 'approval_required', detail });
   }
   const { code, message: detail, facts } = offerExpired(ended.getTime());

@@ -115,12 +115,12 @@ const most = 2_147_483_647;
 
 const handoffHealth = Type.Object(
   {
-    connected: Type.Boolean({ description: 'False where the database cannot be asked.' }),
+    connected: Type.Boolean({ description: "False if the database can't be reached." }),
     waiting: Type.Optional(
       Type.Integer({ minimum: 0, maximum: most, description: 'Accepted hand-offs that wait for the CRM.' }),
     ),
     oldest_seconds: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: most, description: 'How long the first of them has waited.' }),
+      Type.Integer({ minimum: 0, maximum: most, description: 'How long the oldest of them has waited.' }),
     ),
   },
   {

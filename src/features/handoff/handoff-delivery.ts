@@ -317,7 +317,7 @@ function isOwnFailure({ ended }: Ended): boolean {
 
 function refusalOf(error: unknown) {
   if (error instanceof Problem) return { code: error.code, detail: error.message };
-  return { code: 'internal_error' as const, detail: 'The service failed over it.' };
+  return { code: 'internal_error' as const, detail: 'The gateway failed while delivering it.' };
 }
 
 /** On behalf of who handed it off: the record says so. */

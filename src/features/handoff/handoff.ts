@@ -262,16 +262,16 @@ function updateOf(
 /** Throws `conflict` where the item was handed off for another member. */
 export function requireSameMember(known: string | null | undefined, memberId: string): void {
   if (!known || known === memberId) return;
-  const message = 'is another member than that of the record';
+  const message = "is not the record's member";
   throw new Problem(
     'conflict',
-    'This item was handed off for another member. Change the member of its record, or send another reference.',
+    "This item was handed off for another member. Change its record's member, or send another reference.",
     { errors: [{ pointer: '#/member_id', message }] },
   );
 }
 
 export function needsApprovalToUpdate({ name, collection }: Resource): Problem {
-  const detail = `The item has a ${name} already, and these credentials can't change ${collection} without approval. Leave on_repeat out to get the ${name} as it is.`;
+  const detail = `The item already has a ${name}, and these credentials can't change ${collection} without approval. Leave on_repeat out to get the ${name} as it is.`;
   const errors = [{ pointer: '#/on_repeat', message: 'must be return, or left out' }];
   return new Problem('approval_required', detail, {
     errors,
@@ -308,7 +308,7 @@ export function offerExpired(validUntil: number | undefined): Problem {
 
 /** The record was looked for and is not there, but the call that was to make it may still be under way. */
 function notYetSettled(externalId: string): Problem {
-  const detail = 'The offer has ended, and an earlier call to the CRM may still make the record.';
+  const detail = 'The offer has ended, and an earlier call to the CRM may still create the record.';
   return new Problem('crm_timeout', detail, { outcomeUnknown: true, externalId });
 }
 

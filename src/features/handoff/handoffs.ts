@@ -407,7 +407,7 @@ class AcceptedHandoffs implements Handoffs {
     const retried = await atStore(() => this.#table.retry(externalId, this.#limits));
     if (retried === 'full') throw queueFull();
     if (retried === undefined)
-      throw new Problem('conflict', 'Only a hand-off that has failed can be tried again. Read it.');
+      throw new Problem('conflict', 'Only a failed hand-off can be retried. Read it.');
     setImmediate(() => this.#polling?.wake());
   }
 
@@ -418,9 +418,9 @@ class AcceptedHandoffs implements Handoffs {
     }
     const status = (await this.find(externalId))?.status;
     if (status === 'created')
-      throw new Problem('conflict', 'The hand-off is created already: the CRM has its record.');
+      throw new Problem('conflict', 'The hand-off has already been created; the CRM has its record.');
     if (status !== 'cancelled')
-      throw new Problem('conflict', `The hand-off is ${status}: it can no longer be cancelled.`);
+      throw new Problem('conflict', `The hand-off is ${status} and can no longer be cancelled.`);
   }
 
   async checkHealth() {

@@ -64,8 +64,7 @@ export function atStore<T>(work: () => Promise<T>, outcomeUnknown = false): Prom
 }
 
 export function itemInUse(): Problem {
-  const detail =
-    'The item is being delivered, or removed, at the moment. Send the same request again shortly.';
+  const detail = 'The item is being delivered or removed right now. Send the same request again shortly.';
   return new Problem('idempotency_in_progress', detail, { retryAfter: 1 });
 }
 

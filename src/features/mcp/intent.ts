@@ -70,11 +70,11 @@ function inWords(problem: Problem, words: ToolWords): Problem {
 }
 
 const reused =
-  'This intent was named with other arguments before, and that call stands. Use another intent for another action.';
+  'This intent was already used with other arguments, and that call stands. Use another intent for another action.';
 const stillRunning =
   'The same call, or another write to its record, is still running. Call again shortly, with the same arguments.';
 const outcomeUnknown =
-  'Whether the write took effect is not known. Call again with the same arguments: it is done once.';
+  "It's unknown whether the write took effect. Call again with the same arguments; it is done only once.";
 
 function checkedName(name: unknown): string {
   const isName =

@@ -101,7 +101,7 @@ function administerDeliveries(
   async function checkEnabled(consumer: Consumer, id: string): Promise<Endpoint> {
     const endpoint = await find(consumer, id);
     if (endpoint.enabled) return endpoint;
-    throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, and then recover.');
+    throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, then recover.');
   }
   return {
     async test(consumer, id) {
@@ -193,8 +193,8 @@ function unique(texts: readonly string[]): string[] {
 
 function stored(found: Endpoint | 'same url' | 'too many'): Endpoint {
   if (typeof found === 'object') return found;
-  const tooMany = `You have ${maxEndpoints} webhook endpoints, the most that a consumer can have; delete one first.`;
-  const detail = found === 'too many' ? tooMany : 'You have a webhook endpoint with this URL already.';
+  const tooMany = `You have ${maxEndpoints} webhook endpoints, the most a consumer can have; delete one first.`;
+  const detail = found === 'too many' ? tooMany : 'You already have a webhook endpoint with this URL.';
   throw new Problem('conflict', detail);
 }
 
@@ -211,7 +211,7 @@ async function atSecrets<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (cause) {
     if (!(cause instanceof SecretsUnavailable)) throw cause;
-    const detail = 'The secrets manager, which keeps the secrets of webhook endpoints, is not available.';
+    const detail = "The secrets manager, which keeps webhook endpoints' secrets, is not available.";
     throw new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
   }
 }

@@ -20,19 +20,19 @@ export function documentedWebhooks(routes: readonly Route[]): Record<string, Doc
 
 const endpointType = 'webhook_endpoint';
 const tag = 'Webhook endpoints';
-const sent = 'signed as Standard Webhooks says. It may come more than once, with the same `id`.';
+const sent = 'signed as Standard Webhooks says. It may arrive more than once, with the same `id`.';
 
 function webhookOf(type: EventType, route: Route): DocumentedWebhook {
   const [resource = '', happened = ''] = type.split('.');
   const data = dataOf(route);
   const schema = bodySchema(
     { type, resource },
-    happened === 'deleted' ? onlyId(data, 'Only the id: the rest is gone.') : data,
+    happened === 'deleted' ? onlyId(data, 'Only the id; the rest is gone.') : data,
   );
   return {
     tag,
     summary: `${words(resource)}: ${words(happened).toLowerCase()}`,
-    description: `Sent to the endpoints that ask for it, ${sent}`,
+    description: `Sent to endpoints that ask for it, ${sent}`,
     schema,
     example: exampleEvent(schema, route.events?.examples?.[type]),
   };

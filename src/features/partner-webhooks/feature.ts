@@ -76,7 +76,7 @@ export const partnerWebhooks = defineFeature({
   name: 'partner-webhooks',
   settings: partnerWebhooksPart,
   metrics: partnerWebhookMetrics,
-  tags: { 'Webhook endpoints': 'Where events are sent to, signed, and what became of each delivery.' },
+  tags: { 'Webhook endpoints': 'Where signed events are sent, and what became of each delivery.' },
   start,
   routes: webhookEndpointRoutes,
   webhooks: documentedWebhooks,

@@ -36,9 +36,9 @@ export const records = defineFeature({
   settings: recordsPart,
   metrics: recordMetrics,
   tags: {
-    [tags.members]: 'Members are contacts of the CRM; they can be read and not changed.',
-    [tags.quotes]: 'Quotes of the CRM, known by their External ID.',
-    [tags.bookings]: 'Bookings of the CRM, known by their External ID.',
+    [tags.members]: 'Members are contacts in the CRM; they are read-only.',
+    [tags.quotes]: 'Quotes in the CRM, identified by their External ID.',
+    [tags.bookings]: 'Bookings in the CRM, identified by their External ID.',
   },
   start,
   routes: (parts: Parts, cursors) => {

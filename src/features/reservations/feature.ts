@@ -112,7 +112,7 @@ const diningHealth = Type.Optional(
       reason: Type.Optional(
         Type.String({
           maxLength: 100,
-          description: '`credentials`: the partner refuses those of the service.',
+          description: "`credentials`: the partner refuses the gateway's.",
         }),
       ),
     },

@@ -186,7 +186,7 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
     throw new Problem('not_found', 'There is no reservation with this id.');
   if (plan.state === 'cancelled') return answers.cancelled();
   if (plan.state === 'failed')
-    throw new Problem('conflict', 'The partner decided against the reservation: there is nothing to cancel.');
+    throw new Problem('conflict', 'The partner declined the reservation; there is nothing to cancel.');
   if (plan.request?.key === claim.key && plan.request.consumerId === claim.consumerId) throw inProgress();
   const isCancelled = plan.state === 'cancelling_table' || plan.state === 'writing_cancellation';
   const doing = isCancelled ? 'cancelled' : 'made or undone';
@@ -206,14 +206,14 @@ function problemOfRefusal({ refusal, attention }: Plan, outcome: 'refused' | 'no
   if (outcome === 'not_cancelled' && attention !== undefined) {
     return new Problem(
       'crm_rejected',
-      'The table is cancelled, but the CRM refused to cancel its booking. The operator has to check it.',
+      'The table is cancelled, but the CRM refused to cancel its booking. Ask the operator to check it.',
     );
   }
   const { code = 'partner_rejected', detail = 'The partner refused.', ...facts } = refusal ?? {};
   const rest =
     attention === undefined
       ? ''
-      : ' Its booking in the CRM could not be deleted; the operator has to check it.';
+      : " Its booking in the CRM couldn't be deleted; ask the operator to check it.";
   return new Problem(code, detail + rest, facts);
 }
 

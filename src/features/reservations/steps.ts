@@ -68,14 +68,14 @@ type Step = (input: StepInput) => Promise<Move>;
 /** How long until the partner is asked again, or a call that the CRM has refused is repeated, in seconds. */
 export const firstPoll = 5;
 const attentionPause = 900;
-const notDeleted = 'There is no table, and the CRM booking can not be deleted';
+const notDeleted = "There is no table, and the CRM booking can't be deleted";
 
 const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {
     try {
       const { memberId } = plan.order.table;
       if (!(await systems.records.find(systems.resources.member, memberId, call)))
-        throw new Problem('member_not_found', 'The CRM knows no member with this id.');
+        throw new Problem('member_not_found', 'The CRM has no member with this id.');
       // The token is the reference: what has it is ours.
       const attempt = { token: plan.id, repeated: !fresh, isOthers: async () => false };
       await systems.crm.create(bookingOrder(plan, 'pending'), attempt, call);
@@ -110,7 +110,7 @@ const steps: Partial<Record<PlanState, Step>> = {
     const write = () => systems.crm.write(plan.id, bookingOrder(plan, status), { ifGone: 'make' }, call);
     const refused = await refusalAt(write);
     if (refused)
-      return stuck(plan, 'made', 'The table is booked, and the CRM booking can not be written', refused);
+      return stuck(plan, 'made', "The table is booked, and the CRM booking can't be written", refused);
     return { state: status, outcome: 'made', again: firstPoll };
   },
 
@@ -152,7 +152,7 @@ const steps: Partial<Record<PlanState, Step>> = {
       systems.crm.write(plan.id, bookingOrder(plan, 'cancelled'), { ifGone: 'leave' }, call);
     const refused = await refusalAt(write);
     if (refused) {
-      const attention = 'The table is cancelled, and the CRM booking can not be written';
+      const attention = "The table is cancelled, and the CRM booking can't be written";
       return stuck(plan, 'not_cancelled', attention, refused);
     }
     return { state: 'cancelled', outcome: 'cancelled' };
@@ -208,5 +208,5 @@ function placed(fault: Fault): Fault {
 }
 
 function declined(): Refusal {
-  return { code: 'partner_rejected', detail: 'The partner decided against the reservation.' };
+  return { code: 'partner_rejected', detail: 'The partner declined the reservation.' };
 }

@@ -24,9 +24,9 @@ function resetRoute(parts: ResetParts): Route {
     path: '/v1/test/reset',
     operationId: 'resetTestWorld',
     tag: 'Test keys',
-    summary: 'Delete the records of the calling test consumer',
+    summary: "Delete the calling test consumer's records",
     description:
-      'Deletes its quotes, bookings, hand-offs and reservations, also those that are waiting, and the answers stored under its ' +
+      'Deletes its quotes, bookings, hand-offs and reservations, including waiting ones, and the responses stored under its ' +
       'Idempotency-Keys. Its keys, webhook endpoints and past events stay. Live consumers get 404.',
     permission: { anyCredentials: true },
     idempotencyKey: 'ignored',

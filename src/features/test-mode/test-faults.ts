@@ -31,7 +31,7 @@ function passing(fault: 'unavailable' | 'quota', retryAfter: number): Problem {
   const facts = { retryAfter, isOfRecord: true };
   return fault === 'quota'
     ? new Problem('crm_quota_exhausted', 'The daily quota of CRM calls is used up.', facts)
-    : new Problem('crm_unavailable', 'The CRM does not answer at the moment.', facts);
+    : new Problem('crm_unavailable', "The CRM isn't responding right now.", facts);
 }
 
 /** The time of a request, or of a lease, is over: nothing was done. */

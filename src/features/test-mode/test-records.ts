@@ -448,7 +448,7 @@ function mayBeMadeAgain(record: StoredRecord, mayExist: boolean | undefined, mad
 }
 
 function duplicate(): Problem {
-  return new Problem('crm_rejected', 'The CRM refused the record: a record with this id is there.');
+  return new Problem('crm_rejected', 'The CRM refused the record: a record with this id already exists.');
 }
 
 function worldFull(): Problem {

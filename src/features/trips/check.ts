@@ -264,7 +264,7 @@ function duplicatesOf(
   }: { own: string | undefined; resource: Resource; consumer: Consumer | undefined },
 ): Warning[] {
   if (consumer === undefined || !seesDuplicates(consumer, resource.collection)) return [];
-  const detail = `The trip has a ${type} of this name and source already.`;
+  const detail = `The trip already has a ${type} with this name and source.`;
   return ofTrip.flatMap((record) => {
     if (record.id === own || record.name !== name || record.source !== source) return [];
     return [

@@ -52,7 +52,7 @@ export interface TripRequest {
 /** All or none can't be promised of what is written later. */
 export function notAtomic(): Problem {
   const message =
-    'must be false or left out here: what is delivered later, or waits for approval, is delivered each for itself';
+    'must be false or left out here; items that are delivered later or wait for approval are delivered one by one';
   return new Problem('invalid_request', `The body's atomic ${message}.`, {
     errors: [{ pointer: '#/atomic', message }],
   });

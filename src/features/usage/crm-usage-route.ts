@@ -27,10 +27,10 @@ const row = Type.Object(
       "Id of the consumer; `service` for the gateway's own calls; null unless `by=consumer`.",
       'con_o2tBsovC6m7gYpQd',
     ),
-    consumer_name: textOrNull(400, 'Its name; null where it was revoked.', 'Partner A'),
+    consumer_name: textOrNull(400, 'Its name; null if it was revoked.', 'Partner A'),
     operation: textOrNull(40, 'What the calls did; null unless `by=operation`.', 'query'),
     day: textOrNull(10, 'The day in UTC; null unless `by=day`.', '2027-03-01'),
-    calls: number('Metered calls: of one that several requests shared, the part of these.', 1234.5),
+    calls: number('Metered calls; of a shared call, the part of these requests.', 1234.5),
     requests: number('Requests that the calls carried; one that took two calls counts twice.', 20_480),
   },
   { additionalProperties: false, title: 'CrmUsage' },
@@ -60,7 +60,7 @@ export function crmUsageRoute({ calls, findConsumer }: UsageParts): Route {
     tag: 'Administration',
     summary: 'Read who used the CRM quota',
     description:
-      'The metered CRM calls of the last 90 days, of all replicas. Where several requests shared a call, each is ' +
+      'The metered CRM calls of the last 90 days, on all replicas. Where several requests shared a call, each is ' +
       'charged an equal part of it. Calls are counted by the hour: the hours of `from` and `to` are included ' +
       'whole.',
     permission: { resource: 'consumers', action: 'read' },

@@ -40,10 +40,7 @@ const row = Type.Object(
       additionalProperties: false,
       description: 'Requests with valid credentials, by class of the answer; 304 counts as `2xx`.',
     }),
-    crm_calls: number(
-      'Metered calls of the CRM: of one that several requests shared, the part of this consumer.',
-      210.5,
-    ),
+    crm_calls: number("Metered CRM calls; of a shared call, this consumer's part.", 210.5),
   },
   { additionalProperties: false, title: 'ConsumerUsage' },
 );

@@ -36,7 +36,7 @@ async function holdAnotherAdministrator(id: string, options: OtherAdministrators
   if (await markOne(id, options)) return;
   throw new Problem(
     'conflict',
-    'This is the last enabled consumer with consumers:write and without validUntil, so it cannot be changed like this. The ' +
+    "This is the last enabled consumer with consumers:write and without validUntil, so it can't be changed like this. The " +
       'command line can.',
   );
 }
@@ -113,13 +113,13 @@ function checkOwnRotation({ apiKey, isPerson }: Authority, own: Consumer, { cloc
   if (!isActive(own, now) || isGone) throw invalidCredentials();
   requireNotRotated(own, apiKey);
   if (pair !== undefined) return;
-  throw cannotRotate(`${isPerson ? 'A session of a person' : 'An access token'} cannot rotate keys.`);
+  throw cannotRotate(`${isPerson ? "A person's session" : 'An access token'} can't rotate keys.`);
 }
 
 /** Throws `permission_denied` where this pair, with which a consumer wants to rotate its own, was rotated already. */
 export function requireNotRotated({ credentials }: Consumer, apiKey: string | undefined): void {
   const isRotated = credentials.some((one) => one.apiKey === apiKey && one.state !== 'active');
-  if (isRotated) throw cannotRotate('These keys were rotated already.');
+  if (isRotated) throw cannotRotate('These keys were already rotated.');
 }
 
 function cannotRotate(reason: string): Problem {

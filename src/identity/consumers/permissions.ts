@@ -173,7 +173,7 @@ function fieldFaultsOf(
 ): Fault[] {
   if (fields === undefined) return [];
   const names = fieldNames(resource);
-  if (names === undefined) return [{ pointer, message: 'cannot be named on this resource' }];
+  if (names === undefined) return [{ pointer, message: "can't be named on this resource" }];
   const wrong = fields.findIndex((field) => !names.includes(field));
   const message = `is no field of ${resource}; these are: ${names.join(', ')}`;
   return wrong < 0 ? [] : [{ pointer: `${pointer}/${wrong}`, message }];

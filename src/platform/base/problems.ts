@@ -56,7 +56,7 @@ export const problems = {
   invalid_request: {
     status: 400,
     title: 'The request is not valid',
-    meaning: 'A part of the request does not fit what the operation takes. Nothing was changed.',
+    meaning: "Part of the request doesn't match what the operation expects. Nothing was changed.",
     advice: 'Fix what `errors` names and send the request again.',
     example: {
       detail: 'The body is not valid: #/trip_id must be a UUID.',
@@ -67,7 +67,7 @@ export const problems = {
     status: 400,
     title: 'The body is not JSON',
     meaning: 'The body is missing, or it is not one JSON value in UTF-8. Nothing was changed.',
-    advice: 'Send one JSON value in UTF-8. `detail` names the place of the fault.',
+    advice: 'Send one JSON value in UTF-8. `detail` says where the error is.',
     example: { detail: 'The body is not JSON: the fault is at position 17 (line 1 column 18).' },
   },
   idempotency_key_missing: {
@@ -84,7 +84,7 @@ export const problems = {
   idempotency_key_invalid: {
     status: 400,
     title: 'The Idempotency-Key header is not a UUID',
-    meaning: 'The key has another form than a UUID. Nothing was changed.',
+    meaning: "The key isn't a UUID. Nothing was changed.",
     advice: 'Send one UUID, bare or in double quotes.',
     example: {
       detail: 'The Idempotency-Key header must be one UUID, bare or in double quotes.',
@@ -101,29 +101,29 @@ export const problems = {
     advice: 'Start the list again without `cursor`, with the same filters on every page.',
     example: {
       detail:
-        'The cursor is not a cursor of this list with these filters; take next_cursor of the page before.',
+        'The cursor does not belong to this list with these filters; use next_cursor from the previous page.',
       facts: {
-        errors: [{ parameter: 'cursor', message: 'is not a cursor of this list with these filters' }],
+        errors: [{ parameter: 'cursor', message: 'does not belong to this list with these filters' }],
       },
     },
   },
   cursor_expired: {
     status: 410,
-    title: 'Events behind the cursor were deleted',
+    title: 'Events after the cursor were deleted',
     meaning:
-      'The feed keeps events for a limited time, and some of those behind this cursor are gone. Nothing was changed.',
+      'The feed keeps events for a limited time, and some of those after this cursor are gone. Nothing was changed.',
     advice:
-      'Read the records again with `updated_since` or as a whole, then the feed without `cursor`. From then on read the feed more often than events are deleted.',
-    example: { detail: 'Events behind this cursor were deleted already: they are kept for a limited time.' },
+      'Read the records again, in full or with `updated_since`, then the feed without `cursor`. From then on, read the feed before events are deleted.',
+    example: { detail: 'Events after this cursor have been deleted; they are kept for a limited time.' },
   },
   invalid_credentials: {
     status: 401,
     title: 'The credentials are missing or not valid',
     meaning:
-      'No valid API key and secret came with the request, or the signature of a webhook is wrong. ' +
-      'The answer is the same for every reason; the operator finds the reason by the request id. Nothing was changed.',
+      "The request had no valid API key and secret, or a webhook's signature is wrong. " +
+      'The response is the same for every reason; the operator can find the reason by request id. Nothing was changed.',
     advice:
-      'Check both headers. Do not repeat: the same credentials get the same answer until somebody changes them.',
+      "Check both headers. Don't retry: the same credentials get the same response until someone changes them.",
     example: { detail: 'Send valid credentials in the headers x-api-key and x-api-secret.' },
   },
   permission_denied: {
@@ -131,8 +131,8 @@ export const problems = {
     title: 'The credentials lack a permission',
     meaning: 'The credentials are valid, but they may not do this. Nothing was changed.',
     advice:
-      'Ask the operator for the permission that `required` names. Without `required`, the request exceeds a limit of your own ' +
-      'consumer; `detail` says which.',
+      'Ask the operator for the permission that `required` names. Without `required`, the request exceeds one of your ' +
+      "consumer's limits; `detail` says which.",
     example: {
       detail: 'These credentials lack the permission bookings:write.',
       facts: { required: { resource: 'bookings', action: 'write' } },
@@ -140,7 +140,7 @@ export const problems = {
   },
   approval_required: {
     status: 403,
-    title: 'This needs the approval of another consumer',
+    title: "This needs another consumer's approval",
     meaning:
       'Writing this resource with these credentials needs approval, which only hand-offs can get. Or a hand-off was not ' +
       'approved in time. Nothing was changed.',
@@ -156,15 +156,15 @@ export const problems = {
     status: 403,
     title: 'The address is not allowed',
     meaning:
-      'The credentials are valid, but not from the address that the request came from. Nothing was changed.',
+      'The credentials are valid, but not from the address the request came from. Nothing was changed.',
     advice: 'Send it from an address that the consumer may use, or ask the operator to allow this one.',
-    example: { detail: 'These credentials cannot be used from this address.' },
+    example: { detail: "These credentials can't be used from this address." },
   },
   not_found: {
     status: 404,
     title: 'Not found',
     meaning: 'There is no such path, or no record with this id. Nothing was changed.',
-    advice: 'Check the path and the id. A record that existed has been deleted.',
+    advice: 'Check the path and the id. If the record existed, it has been deleted.',
     example: { detail: 'There is no quote with this id.' },
   },
   method_not_allowed: {
@@ -177,7 +177,7 @@ export const problems = {
   idempotency_in_progress: {
     status: 409,
     title: 'The first request with this key is still running',
-    meaning: 'An earlier request with the same Idempotency-Key has not ended yet. This one did nothing.',
+    meaning: "An earlier request with the same Idempotency-Key hasn't finished yet. This one did nothing.",
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
     example: {
       detail: 'The first request with this key is still running; send the same request again a little later.',
@@ -187,12 +187,11 @@ export const problems = {
   conflict: {
     status: 409,
     title: 'The request conflicts with the state of the record',
-    meaning:
-      'The record is in a state that does not allow this. `detail` says why. This request changed nothing.',
-    advice: 'Read the record again and decide again.',
+    meaning: "The record's state doesn't allow this. `detail` says why. This request changed nothing.",
+    advice: 'Read the record again, then decide.',
     example: {
       detail:
-        'The record was changed by somebody else while this change was interrupted. Read it and decide again.',
+        'The record was changed by someone else while this change was interrupted. Read it and decide again.',
     },
   },
   precondition_failed: {
@@ -200,12 +199,12 @@ export const problems = {
     title: 'The record is not in the state that If-Match asks for',
     meaning: 'The record has changed since you read it. Nothing was changed.',
     advice: 'Read the record again, and send the change with its new ETag and a new key.',
-    example: { detail: 'The record has changed since the state that If-Match names; read it again.' },
+    example: { detail: 'The record has changed since the version in If-Match; read it again.' },
   },
   payload_too_large: {
     status: 413,
     title: 'The body is too large',
-    meaning: 'The body has more bytes than the operation takes. Nothing was changed.',
+    meaning: 'The body has more bytes than the operation accepts. Nothing was changed.',
     advice: 'Send at most 1 MiB (1,048,576 bytes), and 64 KiB (65,536 bytes) as a webhook.',
     example: { detail: 'The body is larger than 1048576 bytes.' },
   },
@@ -220,10 +219,10 @@ export const problems = {
     status: 422,
     title: 'The Idempotency-Key was used for another request',
     meaning:
-      'The key came with another method, path, If-Match or body before. The earlier request is not affected; this one did nothing.',
-    advice: 'Take a new key for a new request. To repeat a request, send it byte for byte as it was.',
+      'The key was already used with another method, path, If-Match or body. The earlier request is not affected; this one did nothing.',
+    advice: 'Use a new key for a new request. To repeat a request, send it byte for byte as it was.',
     example: {
-      detail: 'This Idempotency-Key was used for another request; take a new one.',
+      detail: 'This Idempotency-Key was used for another request; use a new one.',
       facts: { errors: [{ header: 'Idempotency-Key', message: 'was used for another request' }] },
     },
   },
@@ -244,7 +243,7 @@ export const problems = {
     meaning:
       'The text of `details` does not fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.',
     advice:
-      'Shorten the details to what `detail` says the CRM holds. If that is 131072, the operator can deploy the further fields for details.',
+      'Shorten the details to what `detail` says the CRM holds. If that is 131072, the operator can deploy more fields for details.',
     example: {
       detail:
         'The details have 140312 characters without insignificant white space; the CRM holds at most 131072.',
@@ -258,7 +257,7 @@ export const problems = {
     title: 'The CRM refused the record',
     meaning: 'A rule of the CRM does not allow the record as it was sent. Nothing was changed.',
     advice:
-      "Fix what `errors` names; if you send keys, take a new one. The rule is the CRM's; its administrator knows it.",
+      'Fix what `errors` names; if you send keys, use a new one. The rule belongs to the CRM; ask its administrator.',
     example: {
       detail: 'The CRM refused the record: The trip is closed.',
       facts: { errors: [{ pointer: '#/trip_id', message: 'The trip is closed' }] },
@@ -267,7 +266,7 @@ export const problems = {
   offer_expired: {
     status: 422,
     title: 'The offer has ended',
-    meaning: 'The `valid_until` of the hand-off had passed before it reached the CRM. Nothing was made.',
+    meaning: 'The `valid_until` of the hand-off had passed before it reached the CRM. Nothing was created.',
     advice: 'Search again, and hand off an offer that is still valid, with a new key.',
     example: {
       detail: 'The offer ended at 2027-03-02T16:00:00.000Z.',
@@ -277,7 +276,7 @@ export const problems = {
   partner_rejected: {
     status: 422,
     title: 'The partner refused the reservation',
-    meaning: 'The dining partner refused this table. Its booking in the CRM is deleted.',
+    meaning: 'The dining partner refused this table. Its booking in the CRM was deleted.',
     advice: 'Read `cause`, and offer the guest something else.',
     example: {
       detail: 'The dining partner refused the table: SLOT_UNAVAILABLE.',
@@ -298,41 +297,42 @@ export const problems = {
     status: 429,
     title: 'The allowance is used up',
     meaning:
-      'The consumer has used all requests that it has for the day or the month, counted in UTC. Nothing was changed.',
+      'The consumer has used up its requests for the day or month, counted in UTC. Nothing was changed.',
     advice:
-      'Wait as long as Retry-After says: then the next day or month begins. Ask the operator for more if that is too long.',
+      "Wait as long as Retry-After says, until the next day or month begins. If that's too long, ask the operator for more.",
     example: {
-      detail:
-        'The 10000 requests of this day are used up. The next ones are there from 2027-03-02T00:00:00.000Z on.',
+      detail: 'All 10000 requests for this day are used up. There are more from 2027-03-02T00:00:00.000Z on.',
       facts: { retryAfter: 3600 },
     },
   },
   internal_error: {
     status: 500,
-    title: 'Something went wrong in the service',
-    meaning: 'There is a bug in the service. A write may have been executed.',
-    advice: 'Tell the operator the `request_id`. With an Idempotency-Key the same request may be sent again.',
-    example: { detail: 'Something went wrong in the service. It is logged under the request id.' },
+    title: 'Something went wrong in the gateway',
+    meaning: 'The gateway has a bug. A write may have been executed.',
+    advice:
+      'Give the operator the `request_id`. With an Idempotency-Key, you can send the same request again.',
+    example: { detail: 'Something went wrong in the gateway. It is logged under the request id.' },
   },
   crm_error: {
     status: 502,
-    title: 'The CRM gave an answer that the service cannot use',
-    meaning: `The CRM answered, but not as it should: a permission or a field may be missing there. ${unknownOutcome}`,
+    title: "The CRM gave a response that the gateway can't use",
+    meaning: `The CRM responded, but not as expected: it may lack a permission or a field. ${unknownOutcome}`,
     advice:
-      'Tell the operator the `request_id`: the setup of the CRM has to be checked. If `detail` says that the outcome is unknown, do what it says.',
-    example: { detail: 'The CRM gave an answer that the service cannot use.' },
+      "Give the operator the `request_id`, so that they can check the CRM's setup. If `detail` says that the outcome is unknown, do what it says.",
+    example: { detail: "The CRM gave a response that the gateway can't use." },
   },
   partner_error: {
     status: 502,
-    title: 'The partner gave an answer that the service cannot use',
-    meaning: `The dining partner answered, but not as it should. ${unknownOutcome}`,
-    advice: 'Tell the operator the `request_id`. With an Idempotency-Key the same request may be sent again.',
-    example: { detail: 'The partner gave an answer that the service cannot use.' },
+    title: "The partner gave a response that the gateway can't use",
+    meaning: `The dining partner responded, but not as expected. ${unknownOutcome}`,
+    advice:
+      'Give the operator the `request_id`. With an Idempotency-Key, you can send the same request again.',
+    example: { detail: "The partner gave a response that the gateway can't use." },
   },
   crm_unavailable: {
     status: 503,
     title: 'The CRM is not available',
-    meaning: `The CRM does not answer, or too many requests wait for it. ${unknownOutcome}`,
+    meaning: `The CRM isn't responding, or too many requests are waiting for it. ${unknownOutcome}`,
     advice:
       'Wait as long as Retry-After says and send the request again. If `detail` says that the outcome is unknown, do what it says first.',
     example: { detail: 'The CRM is not available.', facts: { retryAfter: 5 } },
@@ -341,22 +341,22 @@ export const problems = {
     status: 503,
     title: 'The quota of CRM calls is used up',
     meaning:
-      "The CRM's daily calls are used up; or the service has a budget of calls, and the next one would come too late. Nothing was changed.",
+      "The CRM's daily calls are used up, or the gateway has its own call budget and the next call would come too late. Nothing was changed.",
     advice:
-      'Wait as long as Retry-After says. The operator can raise the quota or the budget, or see who uses it up.',
+      'Wait as long as Retry-After says. The operator can raise the quota or the budget, or see who is using it.',
     example: { detail: "The CRM's daily quota of calls is used up.", facts: { retryAfter: 900 } },
   },
   partner_unavailable: {
     status: 503,
     title: 'The partner is not available',
-    meaning: `The dining partner does not answer. ${unknownOutcome}`,
+    meaning: `The dining partner isn't responding. ${unknownOutcome}`,
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
     example: { detail: 'The partner is not available.', facts: { retryAfter: 5 } },
   },
   store_unavailable: {
     status: 503,
     title: 'The database is not available',
-    meaning: `The database that remembers Idempotency-Keys does not answer. ${unknownOutcome}`,
+    meaning: `The database that remembers Idempotency-Keys isn't responding. ${unknownOutcome}`,
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
     example: { detail: 'The database is not available.', facts: { retryAfter: 5 } },
   },
@@ -364,7 +364,7 @@ export const problems = {
     status: 503,
     title: 'The secrets manager is not available',
     meaning:
-      'The place where credentials are kept does not answer, or too many changes of them are waiting. Nothing was changed.',
+      "The secrets manager isn't responding, or too many changes to credentials are waiting. Nothing was changed.",
     advice: 'Wait as long as Retry-After says and send the request again.',
     example: { detail: 'The secrets manager is not available.', facts: { retryAfter: 5 } },
   },

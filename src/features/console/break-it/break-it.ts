@@ -106,5 +106,5 @@ export class BreakIt {
 
 function unknown(possible: readonly Breakage[]): Problem {
   const names = possible.map(({ name }) => name).join(', ');
-  return new Problem('not_found', `There is nothing of this name to break. There are ${names}.`);
+  return new Problem('not_found', `Nothing with this name can be broken. Choose one of ${names}.`);
 }

@@ -23,7 +23,7 @@ const series = Type.Object(
     unit: Type.String({ maxLength: 32, description: 'What a value of 1 means.', examples: ['requests'] }),
     points: Type.Array(point, {
       maxItems: 360,
-      description: 'Oldest first. An interval of which nothing is known is left out.',
+      description: 'Oldest first. Intervals without data are left out.',
       examples: [[['2027-03-01T08:00:00.000Z', 42]]],
     }),
   },
@@ -44,8 +44,8 @@ export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): R
     tag: 'Administration',
     summary: 'Read what happened in the last hour',
     description:
-      'Requests, errors (5xx), refusals (4xx), latency, CRM calls, quota and webhook deliveries in intervals of 10 seconds, of all replicas together; of the one ' +
-      'that answers where they share no Redis. Of live requests only; test credentials see none. For monitoring, scrape the metrics instead.',
+      'Requests, errors (5xx), refusals (4xx), latency, CRM calls, quota and webhook deliveries in 10-second intervals, of all replicas together; only of the one ' +
+      'that answers where they share no Redis. Live requests only; test credentials see none. For monitoring, scrape the metrics instead.',
     permission: { resource: 'consumers', action: 'read' },
     idempotencyKey: 'ignored',
     request: {},
@@ -63,7 +63,7 @@ export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): R
               ],
               {
                 description:
-                  'When the budget of CRM calls will be used up at the present rate: from then on requests wait for calls. Null: it ' +
+                  'When the CRM call budget runs out at the current rate; from then on, requests wait for calls. Null: it ' +
                   'lasts for the next 24 hours, or there is none.',
               },
             ),

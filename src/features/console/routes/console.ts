@@ -61,7 +61,7 @@ export function consoleRoutes({ files: read, facts, resultOrigins }: ConsoleServ
       ...shared,
       path: `${consolePath}settings`,
       operationId: 'getConsoleSettings',
-      summary: 'What the console has to know',
+      summary: 'What the console needs to know',
       request: {},
       answers,
       handle: async () => json(200, await facts()),
@@ -98,7 +98,7 @@ function fileRoute(files: () => Promise<ConsoleFiles>): Route {
     async handle({ params: { name }, headers }) {
       const file = (await files()).files.get(name);
       if (file === undefined)
-        throw new Problem('not_found', 'The console has no such file. Load its page again.');
+        throw new Problem('not_found', 'The console has no such file. Reload its page.');
       const body = bodies.get(name) ?? bodyOf(file);
       bodies.set(name, body);
       return answerWith(await body, headers, { 'cache-control': 'public, max-age=31536000, immutable' });

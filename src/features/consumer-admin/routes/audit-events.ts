@@ -60,31 +60,29 @@ const event = Type.Object(
         }),
         id: actorId,
         name: text(400, 'Its name.', 'Operations'),
-        person: orNull(
-          text(1020, 'The person whom X-Actor named, or who has signed in.', 'marta.ruiz@example.com'),
-        ),
-        verified: Type.Boolean({ description: 'True: the person has signed in.', examples: [false] }),
+        person: orNull(text(1020, 'The person named by X-Actor, or signed in.', 'marta.ruiz@example.com')),
+        verified: Type.Boolean({ description: 'True: the person signed in.', examples: [false] }),
       },
       { description: 'Who did it.' },
     ),
     target: Type.Object(
-      { id, name: text(400, 'Its name then; of a hand-off its type.', 'Partner A') },
+      { id, name: text(400, 'Its name at the time; for a hand-off, its type.', 'Partner A') },
       { description: 'The consumer, or the hand-off by its External ID.' },
     ),
-    address: orNull(text(64, 'Address of the request; null without one.', '192.0.2.17')),
+    address: orNull(text(64, "The request's address; null if there was none.", '192.0.2.17')),
     user_agent: orNull(text(255, 'What the client called itself.', 'curl/8.14.1')),
     request_id: orNull(text(128, 'The X-Request-Id of the request.', '933bfcba-80b2-48dd-b31b-e58b7b06d3e3')),
     changes: Type.Array(
       Type.Object({
         field: text(40, 'Name of the field.', 'rateLimitPerMinute'),
         from: fieldValue('Its value before; null for a new consumer.', null),
-        to: fieldValue('Its value since.', 600),
+        to: fieldValue('Its value after.', 600),
       }),
       { maxItems: 20, description: 'The fields that were changed; never a secret.' },
     ),
     mode,
   },
-  { title: 'AuditEvent', description: 'A change of a consumer, or a decision on a hand-off.' },
+  { title: 'AuditEvent', description: 'A change to a consumer, or a decision on a hand-off.' },
 );
 
 const shown = shownAs(event);
@@ -111,17 +109,17 @@ export function listAuditEventsRoute({ audit, directory }: EventsContext, cursor
     path: '/v1/admin/audit-events',
     operationId: 'listAuditEvents',
     tag: 'Administration',
-    summary: 'List changes of consumers',
+    summary: 'List changes to consumers',
     description:
-      'Newest first, whether they were made here, on another replica or on the command line. One event for each request. A cursor ' +
-      'works only with the same filters.',
+      'Newest first, whether they were made here, on another replica or on the command line. One event per request. A cursor ' +
+      'only works with the same filters.',
     permission: { resource: 'consumers', action: 'read' },
     idempotencyKey: 'ignored',
     request: { query },
     answers: {
       200: {
         description: 'A page.',
-        schema: pageSchema(event, 'AuditEventPage', 'A page of changes of consumers.'),
+        schema: pageSchema(event, 'AuditEventPage', 'A page of changes to consumers.'),
       },
     },
     problems: ['invalid_cursor', 'store_unavailable'],

@@ -26,7 +26,7 @@ const ownQuery = Type.Object(
         maxLength: 64,
         format: 'text',
         description:
-          'Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit.',
+          "The caller's address. It also finds the summaries for its network (for IPv6 the first 64 bits) beyond the limit.",
         examples: ['192.0.2.10'],
       }),
     ),
@@ -43,7 +43,7 @@ const ownQuery = Type.Object(
         minLength: 1,
         maxLength: 128,
         format: 'text',
-        description: 'Id of the request, as its answer and its log line have it.',
+        description: 'Id of the request, as in its response and its log line.',
         examples: ['933bfcba-80b2-48dd-b31b-e58b7b06d3e3'],
       }),
     ),
@@ -61,7 +61,7 @@ const attempt = Type.Object(
     consumer_id: orNull(id, 'Null only when the key is unknown.'),
     consumer_name: orNull(
       Type.String({ maxLength: 400, examples: ['Partner A'] }),
-      'Its name now; null where it was revoked.',
+      'Its current name; null if it was revoked.',
     ),
     endpoint: Type.String({
       maxLength: 300,
@@ -77,11 +77,11 @@ const attempt = Type.Object(
     }),
     address: orNull(
       Type.String({ maxLength: 64, examples: ['192.0.2.10'] }),
-      'Address of the caller; null in a sum of many addresses, and in attempts that earlier versions recorded.',
+      "The caller's address; null in a summary of many addresses, and in attempts recorded by earlier versions.",
     ),
     user_agent: orNull(
       Type.String({ maxLength: 255, examples: ['partner-a/2.1'] }),
-      'The User-Agent header, at most 255 characters; null where none was sent.',
+      'The User-Agent header, at most 255 characters; null if none was sent.',
     ),
     api_key: orNull(
       Type.String({ maxLength: 64, examples: [exampleKey] }),
@@ -89,20 +89,20 @@ const attempt = Type.Object(
     ),
     person: orNull(
       Type.String({ maxLength: 1020, examples: [null] }),
-      'The person who has signed in and sent the request; null where it came with credentials of the consumer.',
+      "The signed-in person who sent the request; null if it came with the consumer's credentials.",
     ),
     status: orNull(
       Type.Integer({ minimum: 100, maximum: 599, examples: [200] }),
-      'HTTP status of the answer; null in attempts that earlier versions recorded.',
+      'HTTP status of the response; null in attempts recorded by earlier versions.',
     ),
     count: Type.Integer({
       minimum: 1,
       maximum: 2_147_483_647,
       description:
-        'How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer ' +
-        'was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for ' +
-        'each minute and result, and the other fields are of the first of them. Of very many requests too: then only the time, ' +
-        'the request id and the client are of the first.',
+        'How many attempts this stands for. More than 1 if an address failed more often than the limit, or a consumer ' +
+        'was refused (403, 429), or needed no credentials, more than 60 times a minute: further attempts share one entry for ' +
+        'each minute and result, with the other fields of the first one. With very many requests too: then only the time, ' +
+        'the request id and the client are those of the first.',
       examples: [1],
     }),
     mode,
@@ -152,7 +152,7 @@ export function listOwnAttemptsRoute(context: AttemptsContext, cursors: CursorCo
     path: '/v1/consumer/auth-attempts',
     operationId: 'listOwnAuthenticationAttempts',
     summary: 'List your own authentication attempts',
-    description: `All attempts with your keys, also failed ones. ${description}`,
+    description: `All attempts with your keys, including failed ones. ${description}`,
     permission: { anyCredentials: true },
     request: { query: ownQuery },
     handle: ({ query: sent, consumer }) =>

@@ -16,7 +16,7 @@ export const tagHeaders = {
 export const readAnswers = {
   200: { description: 'The consumer.', headers: tagHeaders },
   304: {
-    description: 'The consumer has not changed since the answer with the tag in If-None-Match.',
+    description: "The consumer hasn't changed since the response with the tag in If-None-Match.",
     headers: tagHeaders,
   },
 };

@@ -72,13 +72,13 @@ const query = Type.Object(
         minLength: 1,
         maxLength: 100,
         format: 'text',
-        description: 'Only consumers that have this text in their name or id; case does not count.',
+        description: 'Only consumers with this text in their name or id, ignoring case.',
         examples: ['partner'],
       }),
     ),
     status: Type.Optional(
       Type.Enum(consumerStatuses, {
-        description: '`expired`: `validUntil` has passed. Consumers that were revoked are not listed.',
+        description: '`expired`: `validUntil` has passed. Revoked consumers are not listed.',
         examples: ['active'],
       }),
     ),
@@ -147,7 +147,7 @@ function createRoute({ administration }: ConsumersContext): Route {
     writesSecrets: true,
     summary: 'Create a consumer',
     description:
-      'Only this answer shows the API secret. Test credentials make test consumers, without `mode` too.',
+      'Only this response shows the API secret. Test credentials create test consumers, even without `mode`.',
     permission: { resource: 'consumers', action: 'write' },
     request: {
       body: Type.Object(
@@ -200,7 +200,7 @@ function changeRoute({ administration, audit }: ConsumersContext): Route {
     writesSecrets: true,
     summary: 'Change a consumer',
     description:
-      'Each field that you send replaces its old value. The change is valid at once, on every replica.',
+      'Each field that you send replaces its old value. The change takes effect at once, on every replica.',
     permission: { resource: 'consumers', action: 'write' },
     conditional: 'If-Match',
     request: {
@@ -246,10 +246,10 @@ function rotateRoute({ administration }: ConsumersContext): Route {
     writesSecrets: true,
     summary: "Rotate a consumer's credentials",
     description:
-      'Makes a new API key and secret; only this answer shows the secret. The active key stays valid for the ' +
-      'grace window; keys that were rotated earlier keep their expiry, or get the new one if it is earlier. ' +
-      'Without a body the grace window is the one in the settings. A consumer cannot rotate its own keys with a pair that was ' +
-      'rotated already.',
+      'Creates a new API key and secret; only this response shows the secret. The active key stays valid for the ' +
+      'grace window; keys rotated earlier keep their expiry, or get the new one if it is sooner. ' +
+      "Without a body, the grace window comes from the settings. A consumer can't rotate its own keys with a pair that was " +
+      'already rotated.',
     permission: { resource: 'consumers', action: 'write' },
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,

@@ -65,9 +65,9 @@ function rotateRoute({ administration }: Context): Route {
     writesSecrets: true,
     summary: 'Rotate your own credentials',
     description:
-      'Makes a new API key and secret; only this answer shows the secret. Permissions and limits stay. The keys ' +
-      'that are valid now stay valid for the grace window; without a body it is the one in the settings. Only the ' +
-      'active pair can rotate: access tokens, and keys that were rotated already, are refused.',
+      'Creates a new API key and secret; only this response shows the secret. Permissions and limits stay. The keys ' +
+      'that are valid now stay valid for the grace window; without a body, it comes from the settings. Only the ' +
+      'active pair can rotate; access tokens and already rotated keys are refused.',
     request: { body: ownRotationBody },
     bodyOptional: true,
     answers: { 200: { description: 'The new pair is valid.', schema: rotation } },

@@ -44,7 +44,7 @@ export const idParams = Type.Object({ id }, { additionalProperties: false });
 const apiKey = Type.String({ maxLength: 64, examples: [exampleKey] });
 const apiSecret = Type.String({
   maxLength: 64,
-  description: 'The API secret. Only this answer shows it.',
+  description: 'The API secret. Only this response shows it.',
   examples: [exampleSecret],
 });
 const rotatedAt = moment('2027-03-01T08:00:00.000Z');
@@ -53,21 +53,21 @@ const createdAt = moment('2027-01-15T09:30:00.000Z');
 
 const records = Type.Enum(recordScopes, {
   description:
-    '`own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings.',
+    '`own`: only records that this consumer created; for quotes and bookings only. Reservations follow bookings.',
   examples: ['all'],
 });
 
 const approval = Type.Boolean({
   description:
-    'True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing ' +
-    'else there; on quotes and bookings only.',
+    "True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it " +
+    'in any other way; for quotes and bookings only.',
   examples: [false],
 });
 
 const fields = Type.Array(Type.String({ maxLength: 100, format: 'visible' }), {
   maxItems: 100,
   description:
-    'Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and ' +
+    'Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and ' +
     'bookings only; absent: all.',
   examples: [['name', 'status']],
 });
@@ -91,10 +91,10 @@ const permissions = Type.Array(
 );
 
 const enabledText = 'False: its credentials are refused, until it is true again.';
-const validUntilText = 'From then on its credentials are refused; null: never.';
+const validUntilText = 'When its credentials stop working; null: never.';
 const rateLimitText = 'Requests within 60 seconds; null: the limit of the settings.';
 const addressesText =
-  'IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 ' +
+  'IPv4 and IPv6 addresses and blocks it may call from; none: any. From elsewhere it gets 403 ' +
   '`address_not_allowed`.';
 
 const keyPart = (example?: string, maxLength = 100) =>
@@ -114,8 +114,8 @@ const publicKeyFields = {
 };
 const publicKeysText = `Public keys of the private keys with which it may sign assertions, at most ${maxPublicKeys}: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only.`;
 const crmShareText =
-  'Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. ' +
-  'All consumers together: 100 at most.';
+  'Percentage of CRM calls it is guaranteed while they are short; null: no share of its own. ' +
+  'At most 100 for all consumers together.';
 
 const certificateNamesText =
   'DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without ' +
@@ -125,12 +125,12 @@ const allowanceFields = {
   requests: Type.Integer({
     minimum: 1,
     maximum: maxAllowance,
-    description: 'Requests for each of them.',
+    description: 'Requests per period.',
     examples: [10_000],
   }),
-  per: Type.Enum(allowancePeriods, { description: 'Of UTC.', examples: ['day'] }),
+  per: Type.Enum(allowancePeriods, { description: 'In UTC.', examples: ['day'] }),
 };
-const allowanceText = 'Requests that the consumer has for each day or month; null: as many as it likes.';
+const allowanceText = 'Requests the consumer may send per day or month; null: unlimited.';
 
 const people = Type.Array(
   Type.Object(
@@ -208,13 +208,13 @@ export const requested = {
 
 export const mode = Type.Enum(modes, {
   description:
-    '`test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is.',
+    "`test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later.",
   examples: ['live'],
 });
 
 const lastUsedAt = orNull(
   moment('2027-03-01T08:00:00.000Z'),
-  'When its credentials were used last, on any replica, to the minute; null: never.',
+  'When its credentials were last used, on any replica, to the minute; null: never.',
 );
 
 const consumerProperties = {
@@ -234,7 +234,7 @@ const consumerProperties = {
   ),
   createdAt,
   updatedAt: moment('2027-03-01T08:00:00.000Z'),
-  rotatedAt: orNull(rotatedAt, 'When its credentials were rotated last.'),
+  rotatedAt: orNull(rotatedAt, 'When its credentials were last rotated.'),
   expiresAt: orNull(expiresAt, 'Expiry of the pair that `apiKey` names; null while it is active.'),
   certificateFingerprints: Type.Array(Type.String({ maxLength: 95 }), {
     maxItems: 20,
@@ -263,12 +263,12 @@ const consumerProperties = {
         examples: ['active'],
       }),
       createdAt,
-      expiresAt: orNull(expiresAt, 'From then on the pair is refused; null while it is active.'),
+      expiresAt: orNull(expiresAt, 'When the pair stops working; null while it is active.'),
       lastUsedAt,
     }),
     {
       maxItems: 200,
-      description: `Every pair that is valid, and those that expired in the last ${expiredListedDays} days.`,
+      description: `Every valid pair, and those that expired in the last ${expiredListedDays} days.`,
     },
   ),
 };
@@ -284,10 +284,10 @@ export const usedAllowance = Type.Object(
     used: Type.Integer({
       minimum: 0,
       maximum: Number.MAX_SAFE_INTEGER,
-      description: 'Requests since it began, on all replicas; others may be some seconds behind.',
+      description: 'Requests since it began, on all replicas; it may lag by some seconds.',
       examples: [8000],
     }),
-    resets_at: Type.String({ ...moment('2027-03-02T00:00:00.000Z'), description: 'When it starts again.' }),
+    resets_at: Type.String({ ...moment('2027-03-02T00:00:00.000Z'), description: 'When it resets.' }),
   },
   { description: allowanceText },
 );
@@ -296,12 +296,12 @@ const propertiesWithUse = { ...consumerProperties, allowance: orNull(usedAllowan
 
 export const ownConsumerSchema = Type.Object(propertiesWithUse, {
   title: 'OwnConsumer',
-  description: 'The consumer that asks. Nothing here is secret.',
+  description: 'The calling consumer. Nothing here is secret.',
 });
 
 export const consumerWithUseSchema = Type.Object(propertiesWithUse, {
   title: 'ConsumerWithUse',
-  description: 'A consumer, with what is used of its allowance. Nothing here is secret.',
+  description: 'A consumer, with how much of its allowance is used. Nothing here is secret.',
 });
 
 export const createdConsumerSchema = Type.Object(
@@ -313,7 +313,7 @@ const graceWindow = Type.Optional(
   Type.Number({
     minimum: 0,
     maximum: maxGraceWindowHours,
-    description: 'How long the pairs that are valid now stay valid, fractions allowed; 0 cuts them at once.',
+    description: 'How long currently valid pairs stay valid, fractions allowed; 0 ends them at once.',
     examples: [24],
   }),
 );

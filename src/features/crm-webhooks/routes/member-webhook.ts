@@ -62,8 +62,8 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
     tag: 'Webhooks',
     summary: 'Report that a member has changed in the CRM',
     description:
-      'Standard Webhooks: `webhook-signature` signs `<webhook-id>.<webhook-timestamp>.<body>`. The answer comes ' +
-      'once the webhook is stored; it is processed within a second. Until the answer is 202, send it again, with ' +
+      'Standard Webhooks: `webhook-signature` signs `<webhook-id>.<webhook-timestamp>.<body>`. The response comes ' +
+      'once the webhook is stored; it is processed within a second. Until the response is 202, send it again, with ' +
       'the same `webhook-id` and a new `webhook-timestamp`.',
     permission: { none: 'the request is signed instead' },
     signature: {
@@ -71,7 +71,7 @@ export function memberWebhookRoute(webhooks: MemberWebhook): Route {
       refusalOf: (headers, bytes) => webhooks.checkSignature(headers, bytes),
       sender: 'webhooks/crm',
       advice:
-        'Sign the webhook with a secret that this service knows, and the time of now: see webhook-id, ' +
+        'Sign the webhook with a secret this gateway knows and the current time; see webhook-id, ' +
         'webhook-timestamp and webhook-signature of Standard Webhooks.',
     },
     maxBodyBytes,

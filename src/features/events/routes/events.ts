@@ -54,19 +54,18 @@ export const eventSchema = Type.Object(
   {
     id: Type.String({
       maxLength: 64,
-      description: 'The same wherever the event is seen: a reader that has seen it skips a repeat.',
+      description: 'The same wherever the event appears, so that readers can skip repeats.',
       examples: ['evt_0f6c1d8a9b2e4f7c8d3a5b6e7f801922'],
     }),
     type: Type.Enum(eventTypes, { description: 'What has happened.', examples: ['quote.updated'] }),
     occurred_at: Type.String({
       format: 'date-time',
       maxLength: 24,
-      description:
-        'When it happened; for records of the CRM a whole second. It gives no order: the feed does.',
+      description: "When it happened; for CRM records, in whole seconds. The order is the feed's.",
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
     mode: Type.Optional(
-      Type.Enum(['test'], { description: 'There for the events of test consumers.', examples: ['test'] }),
+      Type.Enum(['test'], { description: "Present on test consumers' events.", examples: ['test'] }),
     ),
     resource: Type.Object(
       {
@@ -109,8 +108,8 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
     tag: 'Events',
     summary: 'Read the feed of events',
     description:
-      'Oldest first, unless `order` says otherwise. Keep `next_cursor`, which the last page has too, and go on from it later: no event is missed. ' +
-      'A cursor works only with the same filters. A consumer sees the events of what it may read.',
+      'Oldest first, unless `order` says otherwise. Keep `next_cursor`, which the last page has too, and continue from it later; no event is missed. ' +
+      'A cursor only works with the same filters. A consumer sees events for what it may read.',
     permission: { anyCredentials: true },
     idempotencyKey: 'ignored',
     tool: {
@@ -146,7 +145,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
       if (found === undefined)
         throw new Problem(
           'cursor_expired',
-          'Events behind this cursor were deleted already: they are kept for a limited time.',
+          'Events after this cursor have been deleted; they are kept for a limited time.',
         );
       const cursorAt = (sequence: number) => cursors.encode(sequence, list);
       return pageOf(found, visibility, limit, isBack, cursorAt);

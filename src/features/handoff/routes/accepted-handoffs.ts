@@ -177,7 +177,7 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
     operationId: 'getHandoff',
     summary: 'Read a queued hand-off',
     description:
-      'Its `status` says how far it is. Hand-offs that were answered 201 are not here: read the quote or the booking.',
+      "Its `status` says how far along it is. Hand-offs that were answered 201 aren't here; read the quote or the booking.",
     permission: byType(handoffs, 'read'),
     tool: {
       name: 'get_hand_off',
@@ -191,7 +191,7 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
         description: 'The hand-off.',
         schema: handoffSchema,
         headers: {
-          ETag: 'Of what is to be written, for If-Match of a decision. It stays where only the status changes.',
+          ETag: 'Tag of what will be written, for If-Match in a decision. It stays the same if only the status changes.',
         },
       },
     },
@@ -243,13 +243,13 @@ function retryRoute(handoffs: Handoffs): Route {
     path: `${one.path}/retry`,
     method: 'POST',
     operationId: 'retryHandoff',
-    summary: 'Deliver a failed hand-off again',
+    summary: 'Retry a failed hand-off',
     description: 'Use it once the cause of the failure is gone. The External ID stays the same.',
     permission: byType(handoffs, 'write'),
     request: { params },
     answers: {
       202: {
-        description: 'It is delivered again.',
+        description: 'It is being retried.',
         schema: acceptance,
         headers: { Location: 'Where the hand-off can be read.' },
       },
@@ -273,7 +273,7 @@ function cancelRoute(handoffs: Handoffs): Route {
     summary: 'Cancel a hand-off that is waiting or has failed',
     description:
       'It will not be delivered. If a call in progress still creates the record, the record is deleted. ' +
-      'Cancelling it again has the same answer. To cancel its own hand-off that is waiting for approval, a ' +
+      'Cancelling it again gives the same response. To cancel its own hand-off that is waiting for approval, a ' +
       'consumer needs the permission to write only.',
     permission: byType(handoffs, 'delete', 'write'),
     request: { params },

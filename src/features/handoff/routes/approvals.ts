@@ -18,14 +18,14 @@ import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } fro
 import { type HandoffView, handoffSchema, longestReason, tagOf, withoutHiddenFields } from './schemas.ts';
 
 const who =
-  'The caller needs the permission to write on its type, without `approval`, and must be another consumer ' +
-  'than the one that made the hand-off, and another person where people sign in; test consumers may decide on their own. ' +
-  'The person in `X-Actor`, or who has signed in, is recorded. The same decision again has the same answer. The opposite one is a `conflict`, and so is any ' +
-  'decision after 7 days, after `valid_until`, or once the hand-off was cancelled. Send the ETag of what was read as If-Match: ' +
-  'without it the decision is on whatever the hand-off holds when it arrives.';
+  'The caller needs write permission on its type, without `approval`, and must be a different consumer ' +
+  'from the one that made the hand-off, and a different person where people sign in; test consumers may decide on their own. ' +
+  'The person in `X-Actor`, or the signed-in one, is recorded. The same decision again gives the same response. The opposite one is a `conflict`, and so is any ' +
+  'decision after 7 days, after `valid_until`, or once the hand-off was cancelled. Send the ETag of what you read as If-Match; ' +
+  'without it, you decide on whatever the hand-off holds when the request arrives.';
 const matches = {
   name: 'version',
-  description: 'The `version` of the hand-off as it was read. Give it, so that nothing else is decided on.',
+  description: "The hand-off's `version` as you read it. Send it so that you decide on nothing else.",
 };
 const problems = ['not_found', 'conflict', 'store_unavailable'] as const;
 
@@ -78,7 +78,7 @@ const body = Type.Object(
       maxLength: longestReason,
       format: 'text',
       pattern: '\\S',
-      description: 'Why it is not to be made, for the consumer that made the hand-off.',
+      description: 'Why it is rejected, for the consumer that made the hand-off.',
       examples: ['The price is above the limit of this trip.'],
     }),
   },
@@ -176,13 +176,13 @@ function requireMayDecide(consumer: Caller, handoff: StoredHandoff, call: Call):
   if (needsApproval(consumer, resource))
     throw new Problem(
       'permission_denied',
-      `These credentials themselves need approval on ${resource}, so they cannot approve or reject.`,
+      `These credentials themselves need approval on ${resource}, so they can't approve or reject.`,
       { required },
     );
   if (consumerId === consumer.id)
-    throw new Problem('permission_denied', 'A consumer cannot decide on its own hand-offs.', { required });
+    throw new Problem('permission_denied', "A consumer can't decide on its own hand-offs.", { required });
   if (isOfPerson(handoff, call))
-    throw new Problem('permission_denied', 'You cannot decide on what you have handed off yourself.', {
+    throw new Problem('permission_denied', "You can't decide on your own hand-offs.", {
       required,
     });
 }

@@ -22,7 +22,7 @@ export const offerFields = {
     Type.String({
       format: 'date-time',
       maxLength: 40,
-      description: 'When the offer ends: from then on nothing is made.',
+      description: 'When the offer ends; after that, nothing is created.',
       examples: ['2030-03-02T18:00:00.000Z'],
     }),
   ),
@@ -32,8 +32,8 @@ export const offerFields = {
       maxLength: 100,
       format: 'text',
       description:
-        "The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the " +
-        'offer is found, and no second record is made.',
+        "The offer's own reference at its source. If it is handed off again for the same trip, at any time and with any key, the " +
+        'offer is found and no second record is created.',
       examples: ['HB-8841273'],
       [noExample]: true,
     }),
@@ -41,7 +41,7 @@ export const offerFields = {
   on_repeat: Type.Optional(
     Type.Enum(['return', 'update'], {
       description:
-        'What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
+        'What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
         'details again. Needs `reference`.',
       [noExample]: true,
     }),
@@ -160,7 +160,7 @@ export function problemsOf(check: () => unknown): Problem[] {
 
 function requireReference({ reference, on_repeat }: { reference?: unknown; on_repeat?: unknown }): void {
   if (on_repeat === undefined || reference !== undefined) return;
-  const message = 'needs a reference: without one nothing is found again';
+  const message = 'needs a reference; without one, nothing can be found again';
   throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {
     errors: [{ pointer: '#/on_repeat', message }],
   });

@@ -45,7 +45,7 @@ const confirmationWith = (statuses: readonly HandoffConfirmation['status'][]) =>
   Type.Object(
     {
       id: Type.String({
-        description: "The CRM's own identifier of the record.",
+        description: "The record's own id in the CRM.",
         maxLength: 18,
         examples: ['a0B5g00000XyZ12EAF'],
       }),
@@ -63,7 +63,7 @@ const confirmationWith = (statuses: readonly HandoffConfirmation['status'][]) =>
 
 const answers = {
   200: {
-    description: 'The offer was handed off before: its record is as it was, or updated.',
+    description: 'The offer was handed off before: its record is unchanged or updated.',
     schema: confirmationWith(['existing', 'updated']),
     headers: { Location: 'Where the record can be read.' },
   },
@@ -77,7 +77,7 @@ const answers = {
     schema: acceptance,
     headers: {
       Location: 'Where the hand-off can be read.',
-      'Preference-Applied': 'Absent where the request did not ask for it.',
+      'Preference-Applied': "Absent if the request didn't ask for it.",
     },
   },
 };
@@ -99,7 +99,7 @@ export interface HandoffParts extends HandoffCrm {
 
 const description =
   'Writes the result as a quote or a booking and confirms it. `result.details` may hold any JSON object; it is ' +
-  'stored digit for digit. Send an Idempotency-Key to be able to repeat the request safely. With ' +
+  'stored digit for digit. Send an Idempotency-Key so that you can repeat the request safely. With ' +
   '`Prefer: respond-async` the hand-off is stored, answered 202, and delivered when the CRM is available. Where the ' +
   "consumer's permission has `approval`, it is stored, answered 202 with the status `awaiting_approval`, and delivered " +
   'once another consumer has approved it.';

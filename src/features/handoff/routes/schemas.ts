@@ -34,7 +34,7 @@ const problem = Type.Object(
   },
   {
     additionalProperties: true,
-    description: 'A problem document, as the hand-off would have been answered.',
+    description: 'The problem document that the hand-off would have been answered with.',
   },
 );
 
@@ -43,10 +43,10 @@ const orNull = <T extends Type.TSchema>(schema: T, description: string, shown?: 
 const nameOfConsumer = orNull(Type.String({ maxLength: 400 }), 'Its name.', 'Trip desk');
 const person = orNull(
   Type.String({ maxLength: 1020 }),
-  'The person, as X-Actor named them, or as they have signed in.',
+  'The person, as named by X-Actor or as signed in.',
   'ana@example.com',
 );
-const verified = Type.Boolean({ description: 'True: the person has signed in.', examples: [false] });
+const verified = Type.Boolean({ description: 'True: the person signed in.', examples: [false] });
 const consumerId = Type.String({ maxLength: 64, description: 'Id of the consumer.' });
 /** Characters in the reason of a rejection at most. */
 export const longestReason = 1000;
@@ -58,10 +58,10 @@ const approval = Type.Object({
   }),
   decided_by: orNull(
     Type.Object({ consumer_id: consumerId, consumer_name: nameOfConsumer, actor: person, verified }),
-    'Who decided; null where nobody did.',
+    'Who decided; null if nobody did.',
   ),
-  decided_at: orNull(timestamp('When.'), 'When it was decided; null where it is not.'),
-  reason: orNull(Type.String({ maxLength: longestReason }), 'Of a rejection.'),
+  decided_at: orNull(timestamp('When.'), 'When it was decided; null if it is undecided.'),
+  reason: orNull(Type.String({ maxLength: longestReason }), 'Why it was rejected.'),
 });
 
 const request = Type.Object({
@@ -87,14 +87,14 @@ export const handoffSchema = Type.Object(
     status: handoffStatus,
     id: orNull(
       Type.String({ maxLength: 18, examples: ['a0B5g00000XyZ12EAF'] }),
-      "The CRM's own identifier of the record; null until it is created.",
+      "The record's own id in the CRM; null until it is created.",
       'a0B5g00000XyZ12EAF',
     ),
     problem: orNull(problem, 'Why the CRM refused it; null unless it has failed.', null),
     attempts: Type.Integer({
       minimum: 0,
       maximum: 2_147_483_647,
-      description: 'How many delivery attempts there were.',
+      description: 'How many times delivery was attempted.',
       examples: [1],
     }),
     accepted_at: timestamp('When it was stored.'),
@@ -108,18 +108,18 @@ export const handoffSchema = Type.Object(
       'When the offer ends, as the hand-off said.',
       '2030-03-02T18:00:00.000Z',
     ),
-    approval: orNull(approval, 'Whether another consumer has approved it; null where none has to.', null),
+    approval: orNull(approval, 'Whether another consumer has approved it; null if none has to.', null),
     version: Type.String({
       maxLength: 22,
       description:
-        'Changes when what is to be written is replaced. A decision can name it, so that nothing else is decided on.',
+        'Changes when what will be written is replaced. Name it in a decision, so that you decide on nothing else.',
       examples: ['Zk3u0vQ7mXb2nR8tYw5pLs'],
     }),
     member: memberBeside,
     request: orNull(
       request,
-      'What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the ' +
-        'permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that.',
+      'What will be written, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the ' +
+        "credentials' permission names fields: null unless it names all of these, and `created_by` only if it names that.",
       null,
     ),
   },
@@ -179,7 +179,7 @@ export function withoutHiddenFields(view: HandoffView, visible: VisibleFields): 
   };
 }
 
-const unseen = 'These credentials do not see every field of the record.';
+const unseen = "These credentials can't see every field of the record.";
 
 function approvalView({ approval: found }: StoredHandoff) {
   if (found === undefined) return null;

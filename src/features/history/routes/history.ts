@@ -18,12 +18,12 @@ const doer = Type.Object(
     consumer_name: orNull(Type.String({ maxLength: 400 }), 'Its name.', 'Trip desk'),
     actor: orNull(
       Type.String({ maxLength: 1020 }),
-      'The person, as X-Actor named them, or as they have signed in.',
+      'The person, as named by X-Actor or as signed in.',
       'ana@example.com',
     ),
-    verified: Type.Boolean({ description: 'True: the person has signed in.', examples: [false] }),
+    verified: Type.Boolean({ description: 'True: the person signed in.', examples: [false] }),
   },
-  { additionalProperties: false, description: 'Who did it; null where that is not known, or hidden.' },
+  { additionalProperties: false, description: 'Who did it; null if unknown or hidden.' },
 );
 
 const value = (description: string, shown: string) =>
@@ -39,8 +39,8 @@ const value = (description: string, shown: string) =>
 const change = Type.Object(
   {
     field: Type.String({ maxLength: 64, description: 'Name of the field.', examples: ['status'] }),
-    from: value('Its value before; left out where that is not known, and for `details`.', 'created'),
-    to: value('Its value since; left out for `details`.', 'confirmed'),
+    from: value('Its value before; left out if unknown, and for `details`.', 'created'),
+    to: value('Its value after; left out for `details`.', 'confirmed'),
   },
   { additionalProperties: false, description: 'A field that changed.' },
 );
@@ -50,7 +50,7 @@ const historyEntry = Type.Object(
     at: Type.String({
       format: 'date-time',
       maxLength: 24,
-      description: 'When. What the CRM reports has the time of the CRM, which is a whole second.',
+      description: "When it happened. What the CRM reports has the CRM's time, in whole seconds.",
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
     kind: Type.Enum(historyKinds, {
@@ -60,10 +60,10 @@ const historyEntry = Type.Object(
         'reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints.',
       examples: ['updated'],
     }),
-    by: orNull(doer, 'Who did it; null where that is not known, or hidden.'),
+    by: orNull(doer, 'Who did it; null if unknown or hidden.'),
     changes: orNull(
       Type.Array(change, { maxItems: 500 }),
-      'Of an update or a step; null where they are not known, and for all else.',
+      'For an update or a step; null if unknown, and for everything else.',
       [{ field: 'status', from: 'created', to: 'confirmed' }],
     ),
     endpoint: orNull(
@@ -148,8 +148,8 @@ function historyRoute(history: History, { type, path, operationId, what, permiss
     tag: 'History',
     summary: `Read the history of ${what}`,
     description:
-      'Oldest first: the request, what became of it, and each change that was seen in the CRM. It can also be ' +
-      'read after the record was deleted, as long as its parts are kept. At most the newest 1,000 entries of ' +
+      'Oldest first: the request, what became of it, and each change that was seen in the CRM. It can still be ' +
+      'read after the record is deleted, for as long as its parts are kept. At most the newest 1,000 entries from ' +
       'each kind of source.',
     permission,
     idempotencyKey: 'ignored',

@@ -71,7 +71,7 @@ export function metadataRoutes({ publicUrl, keys }: MetadataServices, all: () =>
       operationId: 'getTokenKeys',
       summary: 'Read the keys that sign tokens',
       description:
-        'A JWK Set (RFC 7517). A key is published before the first token is signed with it, and until the last of ' +
+        'A JWK Set (RFC 7517). A key is published before the first token is signed with it, until the last of ' +
         'them has expired.',
       schema: keySet,
       read: () => ({ keys: keys.valid().map(({ jwk }) => jwk) }),

@@ -21,7 +21,7 @@ const form = Type.Object(
   {
     grant_type: text('`client_credentials`.', 'client_credentials'),
     scope: text(
-      'Permissions such as `quotes:read`, separated by spaces; all that the consumer has where it is left out.',
+      'Permissions such as `quotes:read`, separated by spaces; if left out, all that the consumer has.',
       'quotes:read quotes:write',
       2000,
     ),
@@ -32,12 +32,12 @@ const form = Type.Object(
     client_secret: text('The API secret.', 'hgs_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAM'),
     client_assertion_type: text(`\`${assertionType}\`, with \`client_assertion\`.`, assertionType),
     client_assertion: text(
-      'A JWT (RFC 7523) that a private key of the consumer has signed. `iss` and `sub` are the id of the consumer, `aud` is ' +
+      'A JWT (RFC 7523) signed with a private key of the consumer. `iss` and `sub` are the id of the consumer, `aud` is ' +
         `the issuer alone, \`exp\` at most ${assertionSeconds} seconds ahead, \`jti\` new each time.`,
       'eyJhbGciOiJFUzI1NiJ9.e30.EXAMPLE',
       8192,
     ),
-    resource: text('Address of the service, or of a part of it (RFC 8707).', 'https://handoff.example.com'),
+    resource: text('Address of the gateway, or of a part of it (RFC 8707).', 'https://handoff.example.com'),
   },
   // Unknown parameters are ignored (RFC 6749 section 3.2).
   { additionalProperties: true, title: 'TokenRequest' },
@@ -100,7 +100,7 @@ export function tokenRoute({ tokens, authenticateClient, publicUrl }: TokenServi
       200: { description: 'The token.', schema: token },
       400: { description: 'The request is not valid.', schema: oauthError },
       401: {
-        description: '`invalid_client`: the client is not known, or has not proved who it is.',
+        description: "`invalid_client`: the client is unknown, or hasn't proved who it is.",
         schema: oauthError,
         example: { error: 'invalid_client', error_description: 'Send valid credentials.' },
       },

@@ -71,14 +71,14 @@ function resendRoute(endpoints: EndpointAdministration): Route {
     path: `${one.path}/deliveries/:deliveryId/resend`,
     method: 'POST',
     operationId: 'resendWebhookDelivery',
-    summary: 'Send a delivery again',
+    summary: 'Resend a delivery',
     description:
-      'Whatever its status. `webhook-id` stays the same, so that the receiver can recognise it. If it fails, it ' +
-      'is tried again like a new one.',
+      'Works with any status. `webhook-id` stays the same, so that the receiver can recognise it. If it fails, it ' +
+      'is retried like a new one.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: deliveryParams, body: Type.Object({}, { additionalProperties: false }) },
     bodyOptional: true,
-    answers: { 202: { description: 'It is sent again.', schema: deliverySchema } },
+    answers: { 202: { description: 'It is being resent.', schema: deliverySchema } },
     problems: ['not_found', 'conflict', 'store_unavailable'],
     handle: async ({ params, consumer }) =>
       json(202, viewOfDelivery(await endpoints.resend(consumer as Consumer, params.id, params.deliveryId))),
@@ -91,9 +91,9 @@ function recoverRoute(endpoints: EndpointAdministration): Route {
     path: `${one.path}/recover`,
     method: 'POST',
     operationId: 'recoverWebhookEndpoint',
-    summary: 'Send again what was not delivered',
+    summary: 'Resend undelivered events',
     description:
-      'Sends all events since that time that the endpoint asks for and that were not delivered to it, also those ' +
+      'Resends all events since that time that the endpoint asks for and did not receive, including those ' +
       'from while it was disabled.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: recoveryBody },

@@ -49,9 +49,9 @@ function createRoute(endpoints: EndpointAdministration): Route {
     writesSecrets: true,
     summary: 'Create a webhook endpoint',
     description:
-      'Events from now on are sent to the URL. The endpoint belongs to the consumer that makes it. A consumer ' +
-      'may have 20, each with another URL. Only this answer shows the secret. One that is made with an access token gets ' +
-      'no more events than the scopes of the token allow.',
+      'From now on, events are sent to the URL. The endpoint belongs to the consumer that creates it. A consumer ' +
+      'may have 20, each with a different URL. Only this response shows the secret. One created with an access token gets ' +
+      "no more events than the token's scopes allow.",
     permission: { resource: 'webhooks', action: 'write' },
     request: {
       body: Type.Object(requested, { additionalProperties: false, title: 'NewWebhookEndpoint' }),
@@ -78,7 +78,7 @@ function listRoute(endpoints: EndpointAdministration, cursors: CursorCodec): Rou
     method: 'GET',
     operationId: 'listWebhookEndpoints',
     summary: 'List webhook endpoints',
-    description: 'The endpoints of the consumer that calls, newest first.',
+    description: "The calling consumer's endpoints, newest first.",
     permission: { resource: 'webhooks', action: 'read' },
     request: { query: Type.Object(pageParameters, { additionalProperties: false }) },
     answers: {
@@ -112,7 +112,7 @@ function readRoute(endpoints: EndpointAdministration): Route {
     answers: {
       200: { description: 'The endpoint.', schema: endpointSchema, headers },
       304: {
-        description: 'The endpoint has not changed since the answer with the tag in If-None-Match.',
+        description: "The endpoint hasn't changed since the response with the tag in If-None-Match.",
         headers,
       },
     },
@@ -178,10 +178,10 @@ function rotateRoute(endpoints: EndpointAdministration): Route {
     method: 'POST',
     operationId: 'rotateWebhookSecret',
     writesSecrets: true,
-    summary: 'Rotate the secret of a webhook endpoint',
+    summary: "Rotate a webhook endpoint's secret",
     description:
-      'Makes a new secret; only this answer shows it. Until `previous_expires_at` each delivery is signed with ' +
-      'the old secrets too.',
+      'Creates a new secret; only this response shows it. Until `previous_expires_at`, each delivery is also signed with ' +
+      'the old secrets.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: rotationBody },
     bodyOptional: true,
@@ -200,7 +200,7 @@ function testRoute(endpoints: EndpointAdministration): Route {
     operationId: 'testWebhookEndpoint',
     summary: 'Send a test event',
     description:
-      'Sends an event of the type `ping`, which is not in the feed. Its delivery shows what came of it.',
+      "Sends an event of the type `ping`, which isn't in the feed. Its delivery shows the outcome.",
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: Type.Object({}, { additionalProperties: false }) },
     bodyOptional: true,

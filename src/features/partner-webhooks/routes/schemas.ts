@@ -32,14 +32,14 @@ const url = Type.String({
   maxLength: 2048,
   format: 'visible',
   description:
-    'Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only.',
+    'Where events are sent: https, port 443, 80 or 1024 and up, no user name, a host with public addresses only.',
   examples: ['https://partner.example/hooks/handoff'],
 });
 const filter = Type.String({ minLength: 1, maxLength: 100, format: 'visible', examples: ['quote.*'] });
 const eventTypes = Type.Array(filter, {
   maxItems: maxFilters,
   description:
-    'Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent.',
+    'Event types to send, optionally ending in `.*`. Empty: all that the consumer may read when they are sent.',
   examples: [['quote.*', 'booking.updated']],
 });
 const description = Type.Union([Type.String({ maxLength: 255, format: 'visible' }), Type.Null()], {
@@ -74,8 +74,8 @@ const properties = {
   event_types: eventTypes,
   scopes: Type.Union([Type.Array(Type.String({ maxLength: 40 }), { maxItems: 100 }), Type.Null()], {
     description:
-      'Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the ' +
-      'consumer allow. Null: of all that the consumer may read.',
+      "Scopes of the access token that created it or changed its URL: it gets only events that these and the consumer's " +
+      'permissions allow. Null: all that the consumer may read.',
     examples: [null],
   }),
   description,
@@ -93,12 +93,12 @@ const properties = {
 
 export const endpointSchema = Type.Object(properties, {
   title: 'WebhookEndpoint',
-  description: 'Where a consumer wants events sent to. Nothing here is secret.',
+  description: 'Where a consumer wants its events sent. Nothing here is secret.',
 });
 
 const secret = Type.String({
   maxLength: 100,
-  description: 'Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it.',
+  description: 'Deliveries are signed with it, as Standard Webhooks says. Only this response shows it.',
   examples: [exampleSecret],
 });
 
@@ -132,7 +132,7 @@ export const testSchema = Type.Object({ event_id: eventId }, { title: 'WebhookTe
 
 export const statusFilter = Type.Enum(deliveryStatuses, {
   description:
-    '`pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves.',
+    '`pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically.',
   examples: ['failed'],
 });
 
@@ -140,7 +140,7 @@ const attempt = Type.Object({
   at: moment('When it began.'),
   status: orNull(
     Type.Integer({ minimum: 100, maximum: 999, examples: [503] }),
-    'HTTP status; null: there was no answer.',
+    'HTTP status; null: there was no response.',
   ),
   duration_ms: Type.Integer({
     minimum: 0,
@@ -166,7 +166,7 @@ export const deliverySchema = Type.Object(
     }),
     status: statusFilter,
     attempts: Type.Array(attempt, { maxItems: 50, description: 'The last 50, oldest first.' }),
-    next_attempt_at: orNull(moment(), 'When it is sent next; null where it is not.'),
+    next_attempt_at: orNull(moment(), "When it is sent next; null if it isn't."),
     body: Type.Optional(
       orNull(
         // 256 KiB of data, and what stands around it.
@@ -189,7 +189,7 @@ export const recoverySchema = Type.Object(
     deliveries: Type.Integer({
       minimum: 0,
       maximum: 2_147_483_647,
-      description: 'How many events are sent again.',
+      description: 'How many events are being resent.',
       examples: [12],
     }),
   },

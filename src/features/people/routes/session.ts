@@ -61,7 +61,7 @@ function chooseRoute(services: SessionServices): Route {
       const { open, session } = await find(services, headers, true);
       const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
       if (consumer === undefined)
-        throw new Problem('not_found', 'There is no consumer with this id that you may act as.');
+        throw new Problem('not_found', 'There is no consumer with this id that you can act as.');
       await services.sessions.choose(session, consumer.id);
       return json(200, await viewOf({ ...open, consumer }, services), headersFor(open));
     },

@@ -41,7 +41,7 @@ function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Rou
     method: 'GET',
     path: '/console/sign-in',
     operationId: 'beginSignIn',
-    summary: 'Begin to sign in',
+    summary: 'Start signing in',
     request: {},
     answers: { 303: { description: 'To the provider.' } },
     async handle({ headers: { cookie } }) {
@@ -70,7 +70,7 @@ function callbackRoute(services: SignInServices): Route {
     method: 'GET',
     path: '/console/callback',
     operationId: 'endSignIn',
-    summary: 'End a sign-in',
+    summary: 'Finish signing in',
     request: {
       query: Type.Object(
         { code: answer, state: answer, iss: answer, error: answer, error_description: answer },
@@ -147,47 +147,47 @@ function refusalFor(error: unknown, { log }: Pick<SignInServices, 'log'>): Route
 
 const needsTls = refusalPage({
   status: 403,
-  title: 'TLS is needed',
-  text: 'A session would not be safe here: reach the console by https, or on this machine by http://127.0.0.1 or http://localhost, and set PUBLIC_URL to that address.',
+  title: 'HTTPS is required',
+  text: "A session wouldn't be safe here. Open the console over https, or on this machine at http://127.0.0.1 or http://localhost, and set PUBLIC_URL to that address.",
 });
 const unavailable = refusalPage({
   status: 503,
-  title: 'Nobody can sign in now',
-  text: 'The sign-in of your company does not answer. Wait a moment.',
+  title: 'Nobody can sign in right now',
+  text: "Your company's sign-in isn't responding. Wait a moment.",
 });
 const notStored = refusalPage({
   status: 503,
-  title: 'Nobody can sign in now',
-  text: 'Your session could not be stored. Wait a moment.',
+  title: 'Nobody can sign in right now',
+  text: "We couldn't store your session. Wait a moment.",
 });
 const tooMuch = refusalPage({
   status: 403,
-  title: 'You were not signed in',
-  text: 'The sign-in of your company says more about your account than we keep, perhaps all of its groups. Ask an administrator to send only the groups that belong to this application.',
+  title: "You weren't signed in",
+  text: "Your company's sign-in sends more about your account than we can store, perhaps all its groups. Ask an administrator to send only the groups for this application.",
 });
 const notBegunHere = refusalPage({
   status: 400,
-  title: 'You were not signed in',
-  text: 'This sign-in was begun in another browser, or more than 15 minutes ago, or cookies are off.',
+  title: "You weren't signed in",
+  text: 'This sign-in started in another browser or more than 15 minutes ago, or cookies are off.',
 });
 const notCompleted = refusalPage({
   status: 403,
-  title: 'You were not signed in',
-  text: 'The sign-in of your company says that it was not completed, or that you may not use this console.',
+  title: "You weren't signed in",
+  text: "Your company's sign-in says that it wasn't completed, or that you can't use this console.",
 });
 const notValid = refusalPage({
   status: 400,
-  title: 'You were not signed in',
-  text: 'What came back from the sign-in of your company is not valid, or was used before. An administrator finds the reason in the log.',
+  title: "You weren't signed in",
+  text: "The response from your company's sign-in isn't valid, or was already used. An administrator can find the reason in the log.",
 });
 const noAccess = refusalPage({
   status: 403,
-  title: 'You have no access',
-  text: 'You have signed in, but nobody has given your account access to this console. Ask an administrator.',
+  title: "You don't have access",
+  text: "You're signed in, but your account has no access to this console. Ask an administrator.",
 });
 const tooMany = (claim: string) =>
   refusalPage({
     status: 403,
-    title: 'You have no access',
-    text: `Your account has too many ${claim} for the sign-in of your company to list them here, so that we cannot see whether you have access. Ask an administrator to send only the ${claim} that belong to this application.`,
+    title: "You don't have access",
+    text: `Your account has too many ${claim} for your company's sign-in to list them here, so we can't tell whether you have access. Ask an administrator to send only the ${claim} for this application.`,
   });

@@ -119,6 +119,6 @@ async function findAfterLastSecond(
 
 function changedMeanwhile(): Problem {
   const detail =
-    'The record was changed by somebody else while this change was interrupted. Read it and decide again.';
+    'The record was changed by someone else while this change was interrupted. Read it and decide again.';
   return new Problem('conflict', detail);
 }

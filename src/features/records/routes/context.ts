@@ -85,11 +85,11 @@ export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings'
 
 export const ifMatchDescription =
   'If several requests send the same tag in If-Match, exactly one succeeds. The others get 412, 409 ' +
-  '`idempotency_in_progress` while the first is running, or 404 if it deleted the record. A change that ' +
-  'somebody makes in the CRM itself between the check and the write is not noticed: the CRM cannot check and ' +
+  '`idempotency_in_progress` while the first is running, or 404 if it deleted the record. A change made ' +
+  "in the CRM itself between the check and the write goes unnoticed, because the CRM can't check and " +
   'write in one step.';
 
-export const agedHeader = { Age: 'How old the answer is, where it is from the copy or a cache.' };
+export const agedHeader = { Age: 'How old the response is, where it comes from the copy or a cache.' };
 
 export function idParams(name: string, { name: resource, fields }: Resource) {
   const { examples = [] } = (fields['id']?.schema ?? {}) as { examples?: unknown[] };

@@ -32,8 +32,8 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
     tag: shared.tags[resource.collection],
     summary: `List ${resource.collection}`,
     description:
-      'Newest first, ties broken by id; with `updated_since` those that changed first come first. A cursor works ' +
-      'only for the same list with the same filters.',
+      'Newest first, ties broken by id; with `updated_since`, the oldest change comes first. A cursor only works ' +
+      'for the same list with the same filters.',
     permission: { resource: resource.collection, action: 'read' },
     idempotencyKey: 'ignored',
     takesAge: true,
@@ -99,8 +99,8 @@ const updatedSinceSchema = Type.String({
   format: 'date-time',
   maxLength: 40,
   description:
-    'Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records ' +
-    'are not in it: the feed of events has them.',
+    'Only records with this `updated_at` or later, ordered by `updated_at` ascending, ties by id. Deleted records ' +
+    "aren't in it; the event feed has them.",
   examples: ['2027-03-01T08:00:00.000Z'],
 });
 
@@ -110,7 +110,7 @@ const searchSchema = (resource: Resource) =>
     maxLength: 100,
     pattern: patterns.twoOrMore.source,
     format: 'text',
-    description: `Only records that have this text in ${searchedIn(resource)}; case and white space at its ends do not count.`,
+    description: `Only records with this text in ${searchedIn(resource)}, ignoring case and leading or trailing white space.`,
     examples: [resource.collection === 'members' ? 'okaf' : 'miramar'],
   });
 const listFormat = new Intl.ListFormat('en', { type: 'disjunction' });

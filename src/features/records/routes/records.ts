@@ -136,7 +136,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
         headers: { ...tagHeader, ...shared.agedHeader },
       },
       304: {
-        description: 'The record has not changed since the answer with the tag in If-None-Match.',
+        description: "The record hasn't changed since the response with the tag in If-None-Match.",
         headers: { ...tagHeader, ...shared.agedHeader },
       },
     },

@@ -46,8 +46,8 @@ export function listRoute({ reservations, memberSource }: ListParts, cursors: Cu
     operationId: 'listReservations',
     summary: 'List reservations',
     description:
-      'Newest first. `booking.status` and `dining.status` are what the service knew last; reading one reservation asks ' +
-      'the partner and the CRM. A cursor works only with the same filters.',
+      'Newest first. `booking.status` and `dining.status` are what the gateway last knew; reading a single reservation asks ' +
+      'the partner and the CRM. A cursor only works with the same filters.',
     permission,
     idempotencyKey: 'ignored',
     request: { query: filters },
@@ -105,8 +105,8 @@ const availability = Type.Object(
     alternatives: Type.Array(tableFields.startAt, {
       maxItems: 7,
       description:
-        'Times within an hour and a half at which such a table is free, the nearest first. Empty where it is ' +
-        'available itself.',
+        'Times within an hour and a half when such a table is free, nearest first. Empty if the time asked for is ' +
+        'available.',
     }),
   },
   { additionalProperties: false, title: 'TableAvailability', description: 'Whether a table is free.' },
@@ -118,10 +118,10 @@ export function availabilityRoute(reservations: Reservations): Route {
     path: '/v1/reservations/availability',
     tag,
     operationId: 'getTableAvailability',
-    summary: 'Ask whether a table is free',
+    summary: 'Check whether a table is free',
     description:
-      `Asks the partner for a table of ${defaultMinutes} minutes. What the partner never offers, such as a time at which it is ` +
-      'closed, is not available. Nothing is held: the table can be gone a moment later.',
+      `Asks the partner about a table for ${defaultMinutes} minutes. What the partner never offers, such as a time when it is ` +
+      'closed, is not available. Nothing is held; the table can be gone a moment later.',
     permission,
     idempotencyKey: 'ignored',
     tool: {
@@ -132,7 +132,7 @@ export function availabilityRoute(reservations: Reservations): Route {
       isOpenWorld: true,
     },
     request: { query: wanted },
-    answers: { 200: { description: 'The answer of the partner.', schema: availability } },
+    answers: { 200: { description: "The partner's response.", schema: availability } },
     problems: ['not_found', 'partner_error', 'partner_unavailable', 'partner_timeout'],
     async handle({ query, call }) {
       const slot = {

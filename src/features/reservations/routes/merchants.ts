@@ -13,8 +13,7 @@ const query = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description:
-          'Part of the name or id of the restaurant, or of one of its services, in any case of letters.',
+        description: 'Part of the name or id of the restaurant, or of one of its services, ignoring case.',
         examples: ['olivo'],
       }),
     ),
@@ -30,8 +29,8 @@ export function merchantsRoute(reservations: Reservations, cursors: CursorCodec)
     operationId: 'listMerchants',
     summary: 'List restaurants',
     description:
-      'By name: the restaurants at which tables can be asked for, and what is booked there. The protocol of dining partners lists ' +
-      'none: those of a real partner are what the operator has set.',
+      'Restaurants where tables can be booked, by name, and what is booked there. The dining partner protocol lists ' +
+      "none, so a real partner's restaurants are those the operator has set.",
     permission: { resource: 'bookings', action: 'read' },
     idempotencyKey: 'ignored',
     tool: {

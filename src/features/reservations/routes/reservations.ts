@@ -88,7 +88,7 @@ const requestBody = Type.Object(
             email: Type.String({
               format: 'email',
               maxLength: 254,
-              description: 'Where the partner writes to.',
+              description: 'Where the partner sends messages.',
               examples: ['amara.okafor.1@example.com'],
             }),
             phone: Type.String({
@@ -99,7 +99,7 @@ const requestBody = Type.Object(
               examples: ['+12025550143'],
             }),
           },
-          { additionalProperties: false, description: 'In whose name the table is.' },
+          { additionalProperties: false, description: 'The guest in whose name the table is.' },
         ),
       },
       { additionalProperties: false, description: 'The table that is wanted.' },
@@ -112,7 +112,7 @@ const requestBody = Type.Object(
 const partnerProblems: ProblemCode[] = ['partner_error', 'partner_unavailable', 'partner_timeout'];
 
 const approvalAdvice =
-  'a table cannot wait for it. Tables need another consumer, which may write bookings without approval';
+  "a table can't wait for it. Tables need another consumer, which may write bookings without approval";
 
 const all = { path: '/v1/reservations', tag: 'Reservations' } as const;
 const one = { ...all, path: `${all.path}/:id` } as const;
@@ -144,9 +144,9 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
     operationId: 'createReservation',
     summary: 'Reserve a table, with its booking in the CRM',
     description:
-      'Makes the CRM booking, books the table, and writes the outcome to the CRM booking. Where the partner refuses, ' +
+      'Makes the CRM booking, books the table, and writes the outcome to the CRM booking. If the partner refuses, ' +
       'nothing is left behind. If the partner decides later, the reservation is `pending`: read it again. After a ' +
-      '5xx the service may go on by itself: send the same request with the same Idempotency-Key to learn how it ended.',
+      '5xx the gateway may go on by itself; send the same request with the same Idempotency-Key to learn how it ended.',
     permission: { resource: 'bookings', action: 'write' },
     approvalAdvice,
     idempotencyKey: 'required',
@@ -162,7 +162,8 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
     request: { body: requestBody },
     answers: {
       201: {
-        description: 'The table is booked, or waits for the partner (`pending`), and the CRM knows of it.',
+        description:
+          'The table is booked, or waits for the partner (`pending`), and the CRM has its booking.',
         schema: reservationSchema,
         headers: { ...tagHeader, Location: 'Where the reservation can be read.' },
       },
@@ -198,7 +199,7 @@ function readRoute({ reservations, memberSource }: ReservationParts): Route {
     operationId: 'getReservation',
     summary: 'Read a reservation',
     description:
-      'Asks the partner and the CRM for the status of the table and of the booking. Where one does not answer, its status is `unknown`.',
+      "Asks the partner and the CRM for the status of the table and of the booking. If one doesn't respond, its status is `unknown`.",
     permission: { resource: 'bookings', action: 'read' },
     idempotencyKey: 'ignored',
     conditional: 'If-None-Match',
@@ -212,7 +213,7 @@ function readRoute({ reservations, memberSource }: ReservationParts): Route {
     answers: {
       200: { description: 'The reservation.', schema: reservationSchema, headers: tagHeader },
       304: {
-        description: 'It has not changed since the answer with the tag in If-None-Match.',
+        description: "It hasn't changed since the response with the tag in If-None-Match.",
         headers: tagHeader,
       },
     },
@@ -235,8 +236,8 @@ function cancelRoute(reservations: Reservations): Route {
     operationId: 'cancelReservation',
     summary: 'Cancel a reservation',
     description:
-      'Cancels the table, and then the booking in the CRM. Where the partner refuses, nothing changes and the answer is ' +
-      '409. A reservation that is cancelled already is answered in the same way; it can still be read.',
+      'Cancels the table, and then the booking in the CRM. If the partner refuses, nothing changes and the response is ' +
+      '409. A reservation that is already cancelled gets the same response; it can still be read.',
     permission: { resource: 'bookings', action: 'delete' },
     approvalAdvice,
     idempotencyKey: 'required',

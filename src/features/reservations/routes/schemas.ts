@@ -70,7 +70,7 @@ const orNull = (schema: Type.TSchema, description: string) =>
 export const reservationName = { ...fields.name.schema, examples: ['Casa Olivo: table for 4'] };
 
 const { consumer_id, consumer_name, actor } = createdByFields;
-const verified = Type.Boolean({ description: 'True: the person has signed in.', examples: [false] });
+const verified = Type.Boolean({ description: 'True: the person signed in.', examples: [false] });
 const creator = Type.Union(
   [
     Type.Object(
@@ -93,7 +93,7 @@ export const reservationSchema = Type.Object(
     status: Type.Enum(reservationStatuses, {
       description:
         '`pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and ' +
-        'refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look.',
+        'refer to each other. `failed`: the partner declined it. `needs_attention`: the operator has to check it.',
       examples: ['confirmed'],
     }),
     trip_id: fields.trip_id.schema,
@@ -104,7 +104,7 @@ export const reservationSchema = Type.Object(
         id: uuidSchema('External ID of the booking in the CRM.', example),
         status: orNull(
           Type.String({ maxLength: 255, examples: ['confirmed'] }),
-          'What the CRM says; null where there is no booking, `unknown` while the CRM cannot be asked.',
+          "The CRM's status; null if there is no booking, `unknown` while the CRM can't be reached.",
         ),
       },
       { additionalProperties: false, description: 'Its record in the CRM.' },
@@ -118,16 +118,16 @@ export const reservationSchema = Type.Object(
         }),
         booking_id: orNull(
           Type.String({ maxLength: 1000, examples: ['CO-51920'] }),
-          'What the partner knows the table by; null where there is none.',
+          "The partner's reference for the table; null if there is none.",
         ),
         status: orNull(
           Type.Enum(['pending', 'confirmed', 'cancelled', 'failed', 'unknown'], { examples: ['confirmed'] }),
-          'What the partner says; null where there is no table, `unknown` while the partner cannot be asked.',
+          "The partner's status; null if there is no table, `unknown` while the partner can't be reached.",
         ),
         start_at: tableFields.startAt,
         time_zone: orNull(
           Type.String({ maxLength: 64, examples: ['Europe/Madrid'] }),
-          'IANA name of the time zone of the restaurant; null where it is not known.',
+          "IANA name of the restaurant's time zone; null if unknown.",
         ),
         party_size: tableFields.partySize,
       },
@@ -136,12 +136,12 @@ export const reservationSchema = Type.Object(
     member: memberBeside,
     created_by: creator,
     created_at: timestamp('When it was ordered.'),
-    updated_at: timestamp('When the service last changed it.'),
+    updated_at: timestamp('When the gateway last changed it.'),
     erased_at: Type.Optional(
       // Without an example: those of reservations have their data.
       Type.String({
         ...moment,
-        description: 'Only where the personal data is erased: when that was. `name` is `(erased)` then.',
+        description: 'When its personal data was erased; otherwise absent. `name` is then `(erased)`.',
       }),
     ),
   },
@@ -149,8 +149,8 @@ export const reservationSchema = Type.Object(
     additionalProperties: false,
     title: 'Reservation',
     description:
-      'A table, and the booking of it in the CRM. Where the permission on bookings names fields, the others are left out, also ' +
-      'where they are required here.',
+      'A table, and the booking of it in the CRM. If the permission on bookings names fields, the others are left out, even ' +
+      'if they are required here.',
   },
 );
 

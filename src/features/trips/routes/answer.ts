@@ -68,6 +68,6 @@ export async function reconcileTrip(
 
 function interrupted(): Problem {
   const detail =
-    'The request was interrupted before it came to this item. Send the item again with a new key.';
+    'The request was interrupted before it reached this item. Send the item again with a new key.';
   return new Problem('crm_timeout', detail);
 }

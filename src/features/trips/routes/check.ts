@@ -15,8 +15,8 @@ import { isTypeOfHandoff, mostItems, tripBody, twiceIn, usedBy } from './hand-of
 import { checkAnswer } from './schemas.ts';
 
 const description =
-  'Tells at once all that the hand-off would be refused for, and warns of what may be unwanted. Writes nothing. Salesforce is asked ' +
-  'at most whether the member exists. `ok` says that nothing is known against the hand-off; Salesforce may still refuse it.';
+  'Lists everything that the hand-off would be refused for, and warns of what may be unwanted. Writes nothing. Salesforce is asked ' +
+  'at most whether the member exists. `ok` means that nothing speaks against the hand-off; Salesforce may still refuse it.';
 
 function permissionFor(offersIn: (body: unknown) => readonly unknown[]): Permission {
   return {

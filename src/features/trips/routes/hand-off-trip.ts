@@ -35,7 +35,7 @@ export const tripBody = Type.Object(
     ...tripFields,
     atomic: Type.Optional(
       Type.Boolean({
-        description: 'Whether all items are handed off or none (default), or each for itself.',
+        description: 'Whether all items are handed off or none (default), or each on its own.',
       }),
     ),
     items: Type.Array(Type.Object(offerFields, { additionalProperties: false }), {
@@ -51,7 +51,7 @@ export type TripBody = Static<typeof tripBody>;
 
 const description =
   'Writes several results of one trip, for one member. By default all of them are written or none, in one transaction; with ' +
-  '`atomic: false` each for itself, and the answer says which were refused. Send an Idempotency-Key to be able to repeat the request ' +
+  '`atomic: false` each on its own, and the response says which were refused. Send an Idempotency-Key so that you can repeat the request ' +
   'safely. With `Prefer: respond-async`, and where an item needs approval, each item is stored as a hand-off of its own and ' +
   'answered 202.';
 
@@ -59,13 +59,13 @@ const confirmed = { schema: tripConfirmation, headers: { Location: 'Where the tr
 
 const answers = {
   200: { description: 'Every item was handed off before.', ...confirmed },
-  201: { description: 'Something was made; each item says what became of it.', ...confirmed },
+  201: { description: 'Something was created; each item says what became of it.', ...confirmed },
   202: {
-    description: 'The items are stored, and delivered each for itself.',
+    description: 'The items are stored, and delivered one by one.',
     schema: tripConfirmation,
     headers: {
       ...confirmed.headers,
-      'Preference-Applied': 'Absent where the request did not ask for it.',
+      'Preference-Applied': "Absent if the request didn't ask for it.",
     },
   },
 };
@@ -90,7 +90,7 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     path: '/api/v1/handoffs',
     operationId: 'handOffTrip',
     tag: 'Hand-off',
-    summary: 'Hand several results of a trip off',
+    summary: 'Hand off several results of a trip',
     description,
     permission,
     idempotencyKey: 'optional',

@@ -19,7 +19,7 @@ const itemAnswer = Type.Object({
       '`failed`: it was refused; `problem` says why.',
   }),
   external_id: Type.Union([id.schema, Type.Null()], {
-    description: 'External ID of the record; null where it was refused.',
+    description: 'External ID of the record; null if it was refused.',
     examples: ['0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f'],
   }),
   problem: Type.Optional(
@@ -48,7 +48,7 @@ const fault = Type.Object(
 
 export const checkAnswer = Type.Object(
   {
-    ok: Type.Boolean({ description: 'Whether nothing is known against the hand-off.' }),
+    ok: Type.Boolean({ description: 'Whether nothing speaks against the hand-off.' }),
     problems: Type.Array(
       Type.Object({
         code: Type.String({
@@ -58,7 +58,7 @@ export const checkAnswer = Type.Object(
         detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
         errors: Type.Array(fault, { maxItems: mostErrors, description: 'The places in the body.' }),
       }),
-      { maxItems: 200, description: 'All that the hand-off would be refused for.' },
+      { maxItems: 200, description: 'Everything that the hand-off would be refused for.' },
     ),
     warnings: Type.Array(
       Type.Object({
@@ -69,7 +69,7 @@ export const checkAnswer = Type.Object(
           description: 'The record that is there already.',
         }),
       }),
-      { maxItems: 3000, description: 'What the hand-off would not be refused for.' },
+      { maxItems: 3000, description: 'Warnings that would not make it fail.' },
     ),
   },
   { title: 'HandoffCheck' },

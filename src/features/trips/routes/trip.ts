@@ -56,7 +56,7 @@ const tripSchema = ({ quote: ofQuotes, booking: ofBookings, member }: Resources)
       ),
       handoffs: list(handoffSchema, 'Hand-offs that wait or have failed.'),
       truncated: Type.Boolean({
-        description: 'Whether there is more of one of them: its list has the rest.',
+        description: 'Whether one of them has more; its list has the rest.',
       }),
     },
     { additionalProperties: false, title: 'Trip' },
@@ -217,5 +217,5 @@ async function readMembers(parts: TripParts, found: readonly (FieldValues | unde
 }
 
 function notFound(): Problem {
-  return new Problem('not_found', 'There is no trip with this id that these credentials may see.');
+  return new Problem('not_found', 'There is no trip with this id that these credentials can see.');
 }

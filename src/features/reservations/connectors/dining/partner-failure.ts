@@ -85,15 +85,19 @@ const wordings: Record<PartnerFailureKind, Wording> = {
   timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
   unreachable: {
     code: 'partner_unavailable',
-    detail: 'The dining partner cannot be reached now.',
+    detail: "The dining partner can't be reached right now.",
     retryAfter: 5,
   },
-  busy: { code: 'partner_unavailable', detail: 'The dining partner accepts no calls now.', retryAfter: 5 },
+  busy: {
+    code: 'partner_unavailable',
+    detail: "The dining partner isn't accepting calls right now.",
+    retryAfter: 5,
+  },
   credentials: { code: 'partner_error', detail: "The dining partner refuses the gateway's credentials." },
-  invalid: { code: 'partner_error', detail: 'The dining partner does not accept the request.' },
-  missing: { code: 'partner_error', detail: 'The dining partner is not found at its address.' },
-  absent: { code: 'partner_error', detail: 'The dining partner does not support this.' },
-  broken: { code: 'partner_error', detail: 'The dining partner gave an unusable answer.' },
+  invalid: { code: 'partner_error', detail: "The dining partner doesn't accept the request." },
+  missing: { code: 'partner_error', detail: "The dining partner wasn't found at its address." },
+  absent: { code: 'partner_error', detail: "The dining partner doesn't support this." },
+  broken: { code: 'partner_error', detail: "The dining partner gave a response that the gateway can't use." },
 };
 
 /**
