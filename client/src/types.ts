@@ -9,9 +9,9 @@ export interface AcceptedHandoff {
   type: 'quote' | 'booking' | (string & {});
   /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. Known values: `awaiting_approval`, `accepted`, `created`, `failed`, `cancelled`, `rejected`. Others may be added; treat an unknown one as such. */
   status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | (string & {});
-  /** The CRM's own identifier of the record; null until it is created. */
+  /** The record's own id in the CRM; null until it is created. */
   id: string | null;
-  /** A problem document, as the hand-off would have been answered. */
+  /** The problem document that the hand-off would have been answered with. */
   problem: {
     /** Path of the page that explains the problem. */
     type: string;
@@ -26,7 +26,7 @@ export interface AcceptedHandoff {
     /** The X-Request-Id of the hand-off. */
     request_id: string;
   } | null;
-  /** How many delivery attempts there were. */
+  /** How many times delivery was attempted. */
   attempts: number;
   /** When it was stored. */
   accepted_at: string;
@@ -34,27 +34,27 @@ export interface AcceptedHandoff {
   completed_at: string | null;
   /** When the offer ends. */
   valid_until: string | null;
-  /** Whether another consumer has approved it; null where none has to. */
+  /** Whether another consumer has approved it; null if none has to. */
   approval: {
     /** `expired`: nobody decided in time. Known values: `pending`, `approved`, `rejected`, `expired`. Others may be added; treat an unknown one as such. */
     status: 'pending' | 'approved' | 'rejected' | 'expired' | (string & {});
-    /** Who decided; null where nobody did. */
+    /** Who decided; null if nobody did. */
     decided_by: {
       /** Id of the consumer. */
       consumer_id: string;
       /** Its name. */
       consumer_name: string | null;
-      /** The person, as X-Actor named them, or as they have signed in. */
+      /** The person, as named by X-Actor or as signed in. */
       actor: string | null;
-      /** True: the person has signed in. */
+      /** True: the person signed in. */
       verified: boolean;
     } | null;
     /** When. */
     decided_at: string | null;
-    /** Of a rejection. */
+    /** Why it was rejected. */
     reason: string | null;
   } | null;
-  /** Changes when what is to be written is replaced. A decision can name it, so that nothing else is decided on. */
+  /** Changes when what will be written is replaced. Name it in a decision, so that you decide on nothing else. */
   version: string;
   /** The member; null where there is none. */
   member?: {
@@ -67,7 +67,7 @@ export interface AcceptedHandoff {
     /** E-mail address. */
     email: string | null;
   } | null | undefined;
-  /** What is to be written, until it is created, cancelled or rejected; `details` in the answer for a single hand-off only. Where the permission of the credentials names fields: null unless it names all of these, and `created_by` only if it names that. */
+  /** What will be written, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the credentials' permission names fields: null unless it names all of these, and `created_by` only if it names that. */
   request: {
     /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
     trip_id: string;
@@ -78,9 +78,9 @@ export interface AcceptedHandoff {
       consumer_id: string;
       /** Its name. */
       consumer_name: string | null;
-      /** The person, as X-Actor named them, or as they have signed in. */
+      /** The person, as named by X-Actor or as signed in. */
       actor: string | null;
-      /** True: the person has signed in. */
+      /** True: the person signed in. */
       verified: boolean;
     };
     result: {
@@ -97,11 +97,11 @@ export interface AcceptedHandoff {
 export interface Activity {
   interval_seconds: number;
   series: Series[];
-  /** When the budget of CRM calls will be used up at the present rate: from then on requests wait for calls. Null: it lasts for the next 24 hours, or there is none. */
+  /** When the CRM call budget runs out at the current rate; from then on, requests wait for calls. Null: it lasts for the next 24 hours, or there is none. */
   budget_exhausted_at: string | null;
 }
 
-/** A change of a consumer, or a decision on a hand-off. */
+/** A change to a consumer, or a decision on a hand-off. */
 export interface AuditEvent {
   /** Id of the event. */
   id: string;
@@ -116,19 +116,19 @@ export interface AuditEvent {
     id: string;
     /** Its name. */
     name: string;
-    /** The person whom X-Actor named, or who has signed in. */
+    /** The person named by X-Actor, or signed in. */
     person: string | null;
-    /** True: the person has signed in. */
+    /** True: the person signed in. */
     verified: boolean;
   };
   /** The consumer, or the hand-off by its External ID. */
   target: {
     /** Id of the consumer. */
     id: string;
-    /** Its name then; of a hand-off its type. */
+    /** Its name at the time; for a hand-off, its type. */
     name: string;
   };
-  /** Address of the request; null without one. */
+  /** The request's address; null if there was none. */
   address: string | null;
   /** What the client called itself. */
   user_agent: string | null;
@@ -140,14 +140,14 @@ export interface AuditEvent {
     field: string;
     /** Its value before; null for a new consumer. */
     from: null | boolean | number | string | (string | JsonObject)[] | JsonObject;
-    /** Its value since. */
+    /** Its value after. */
     to: null | boolean | number | string | (string | JsonObject)[] | JsonObject;
   })[];
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
 }
 
-/** A page of changes of consumers. */
+/** A page of changes to consumers. */
 export interface AuditEventPage {
   data: AuditEvent[];
   /** Cursor of the next page; null on the last. */
@@ -160,7 +160,7 @@ export interface AuditEventPage {
 export interface AuthenticationAttempt {
   /** Id of the consumer. */
   consumer_id: string | null;
-  /** Its name now; null where it was revoked. */
+  /** Its current name; null if it was revoked. */
   consumer_name: string | null;
   /** Method and route pattern. */
   endpoint: string;
@@ -169,19 +169,19 @@ export interface AuthenticationAttempt {
   timestamp: string;
   /** The X-Request-Id of the request. */
   request_id: string;
-  /** Address of the caller; null in a sum of many addresses, and in attempts that earlier versions recorded. */
+  /** The caller's address; null in a summary of many addresses, and in attempts recorded by earlier versions. */
   address: string | null;
-  /** The User-Agent header, at most 255 characters; null where none was sent. */
+  /** The User-Agent header, at most 255 characters; null if none was sent. */
   user_agent: string | null;
   /** The API key that was sent, or the beginning of what was sent in its place; null if none was. */
   api_key: string | null;
-  /** The person who has signed in and sent the request; null where it came with credentials of the consumer. */
+  /** The signed-in person who sent the request; null if it came with the consumer's credentials. */
   person: string | null;
-  /** HTTP status of the answer; null in attempts that earlier versions recorded. */
+  /** HTTP status of the response; null in attempts recorded by earlier versions. */
   status: number | null;
-  /** How many attempts this stands for. More than 1 where an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: attempts beyond it are one entry for each minute and result, and the other fields are of the first of them. Of very many requests too: then only the time, the request id and the client are of the first. */
+  /** How many attempts this stands for. More than 1 if an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: further attempts share one entry for each minute and result, with the other fields of the first one. With very many requests too: then only the time, the request id and the client are those of the first. */
   count: number;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
 }
 
@@ -209,7 +209,7 @@ export interface AuthorizationServer {
 
 /** A booking. Where the permission of the credentials names fields, it has those and `id` alone: the others are left out, also where they are required here. */
 export interface Booking {
-  /** External ID of the record, made by the service. */
+  /** External ID of the record, created by the gateway. */
   id: string;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string | null;
@@ -279,7 +279,7 @@ export interface Consumer {
   id: string;
   /** Name of the consumer. */
   name: string;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
@@ -288,16 +288,16 @@ export interface Consumer {
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
-    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    /** `own`: only records that this consumer created; for quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
-    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
-  /** When its credentials were rotated last. */
+  /** When its credentials were last rotated. */
   rotatedAt: string | null;
   /** Expiry of the pair that `apiKey` names; null while it is active. */
   expiresAt: string | null;
@@ -305,11 +305,11 @@ export interface Consumer {
   certificateFingerprints: string[];
   /** False: its credentials are refused, until it is true again. */
   enabled: boolean;
-  /** From then on its credentials are refused; null: never. */
+  /** When its credentials stop working; null: never. */
   validUntil: string | null;
   /** Requests within 60 seconds; null: the limit of the settings. */
   rateLimitPerMinute: number | null;
-  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  /** IPv4 and IPv6 addresses and blocks it may call from; none: any. From elsewhere it gets 403 `address_not_allowed`. */
   allowedAddresses: string[];
   /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
   publicKeys: ({
@@ -324,15 +324,15 @@ export interface Consumer {
     alg?: string | undefined;
     use?: string | undefined;
   })[];
-  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  /** Percentage of CRM calls it is guaranteed while they are short; null: no share of its own. At most 100 for all consumers together. */
   crmShare: number | null;
   /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
   certificateNames: string[];
-  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  /** Requests the consumer may send per day or month; null: unlimited. */
   allowance: {
-    /** Requests for each of them. */
+    /** Requests per period. */
     requests: number;
-    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    /** In UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
   } | null;
   /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
@@ -340,17 +340,17 @@ export interface Consumer {
     claim: string;
     value: string;
   })[];
-  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  /** When its credentials were last used, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
-  /** Every pair that is valid, and those that expired in the last 30 days. */
+  /** Every valid pair, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
     /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
     state: 'active' | 'rotated' | 'expired' | (string & {});
     createdAt: string;
-    /** From then on the pair is refused; null while it is active. */
+    /** When the pair stops working; null while it is active. */
     expiresAt: string | null;
-    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    /** When its credentials were last used, on any replica, to the minute; null: never. */
     lastUsedAt: string | null;
   })[];
 }
@@ -373,7 +373,7 @@ export interface ConsumerUsage {
     '4xx': number;
     '5xx': number;
   };
-  /** Metered calls of the CRM: of one that several requests shared, the part of this consumer. */
+  /** Metered CRM calls; of a shared call, this consumer's part. */
   crm_calls: number;
 }
 
@@ -381,13 +381,13 @@ export interface ConsumerUsageReport {
   data: ConsumerUsage[];
 }
 
-/** A consumer, with what is used of its allowance. Nothing here is secret. */
+/** A consumer, with how much of its allowance is used. Nothing here is secret. */
 export interface ConsumerWithUse {
   /** Id of the consumer. */
   id: string;
   /** Name of the consumer. */
   name: string;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
@@ -396,16 +396,16 @@ export interface ConsumerWithUse {
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
-    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    /** `own`: only records that this consumer created; for quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
-    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
-  /** When its credentials were rotated last. */
+  /** When its credentials were last rotated. */
   rotatedAt: string | null;
   /** Expiry of the pair that `apiKey` names; null while it is active. */
   expiresAt: string | null;
@@ -413,11 +413,11 @@ export interface ConsumerWithUse {
   certificateFingerprints: string[];
   /** False: its credentials are refused, until it is true again. */
   enabled: boolean;
-  /** From then on its credentials are refused; null: never. */
+  /** When its credentials stop working; null: never. */
   validUntil: string | null;
   /** Requests within 60 seconds; null: the limit of the settings. */
   rateLimitPerMinute: number | null;
-  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  /** IPv4 and IPv6 addresses and blocks it may call from; none: any. From elsewhere it gets 403 `address_not_allowed`. */
   allowedAddresses: string[];
   /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
   publicKeys: ({
@@ -432,19 +432,19 @@ export interface ConsumerWithUse {
     alg?: string | undefined;
     use?: string | undefined;
   })[];
-  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  /** Percentage of CRM calls it is guaranteed while they are short; null: no share of its own. At most 100 for all consumers together. */
   crmShare: number | null;
   /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
   certificateNames: string[];
-  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  /** Requests the consumer may send per day or month; null: unlimited. */
   allowance: {
-    /** Requests for each of them. */
+    /** Requests per period. */
     requests: number;
-    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    /** In UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
-    /** Requests since it began, on all replicas; others may be some seconds behind. */
+    /** Requests since it began, on all replicas; it may lag by some seconds. */
     used: number;
-    /** When it starts again. */
+    /** When it resets. */
     resets_at: string;
   } | null;
   /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
@@ -452,17 +452,17 @@ export interface ConsumerWithUse {
     claim: string;
     value: string;
   })[];
-  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  /** When its credentials were last used, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
-  /** Every pair that is valid, and those that expired in the last 30 days. */
+  /** Every valid pair, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
     /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
     state: 'active' | 'rotated' | 'expired' | (string & {});
     createdAt: string;
-    /** From then on the pair is refused; null while it is active. */
+    /** When the pair stops working; null while it is active. */
     expiresAt: string | null;
-    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    /** When its credentials were last used, on any replica, to the minute; null: never. */
     lastUsedAt: string | null;
   })[];
 }
@@ -473,7 +473,7 @@ export interface CreatedConsumer {
   id: string;
   /** Name of the consumer. */
   name: string;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
   apiKey: string;
   /** What the consumer may do. */
@@ -481,16 +481,16 @@ export interface CreatedConsumer {
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
-    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    /** `own`: only records that this consumer created; for quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
-    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
-  /** When its credentials were rotated last. */
+  /** When its credentials were last rotated. */
   rotatedAt: string | null;
   /** Expiry of the pair that `apiKey` names; null while it is active. */
   expiresAt: string | null;
@@ -498,11 +498,11 @@ export interface CreatedConsumer {
   certificateFingerprints: string[];
   /** False: its credentials are refused, until it is true again. */
   enabled: boolean;
-  /** From then on its credentials are refused; null: never. */
+  /** When its credentials stop working; null: never. */
   validUntil: string | null;
   /** Requests within 60 seconds; null: the limit of the settings. */
   rateLimitPerMinute: number | null;
-  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  /** IPv4 and IPv6 addresses and blocks it may call from; none: any. From elsewhere it gets 403 `address_not_allowed`. */
   allowedAddresses: string[];
   /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
   publicKeys: ({
@@ -517,15 +517,15 @@ export interface CreatedConsumer {
     alg?: string | undefined;
     use?: string | undefined;
   })[];
-  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  /** Percentage of CRM calls it is guaranteed while they are short; null: no share of its own. At most 100 for all consumers together. */
   crmShare: number | null;
   /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
   certificateNames: string[];
-  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  /** Requests the consumer may send per day or month; null: unlimited. */
   allowance: {
-    /** Requests for each of them. */
+    /** Requests per period. */
     requests: number;
-    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    /** In UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
   } | null;
   /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
@@ -533,20 +533,20 @@ export interface CreatedConsumer {
     claim: string;
     value: string;
   })[];
-  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  /** When its credentials were last used, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
-  /** Every pair that is valid, and those that expired in the last 30 days. */
+  /** Every valid pair, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
     /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
     state: 'active' | 'rotated' | 'expired' | (string & {});
     createdAt: string;
-    /** From then on the pair is refused; null while it is active. */
+    /** When the pair stops working; null while it is active. */
     expiresAt: string | null;
-    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    /** When its credentials were last used, on any replica, to the minute; null: never. */
     lastUsedAt: string | null;
   })[];
-  /** The API secret. Only this answer shows it. */
+  /** The API secret. Only this response shows it. */
   apiSecret: string;
 }
 
@@ -554,11 +554,11 @@ export interface CreatedConsumer {
 export interface CreatedWebhookEndpoint {
   /** Id of the webhook endpoint. */
   id: string;
-  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  /** Where events are sent: https, port 443, 80 or 1024 and up, no user name, a host with public addresses only. */
   url: string;
-  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  /** Event types to send, optionally ending in `.*`. Empty: all that the consumer may read when they are sent. */
   event_types: string[];
-  /** Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the consumer allow. Null: of all that the consumer may read. */
+  /** Scopes of the access token that created it or changed its URL: it gets only events that these and the consumer's permissions allow. Null: all that the consumer may read. */
   scopes: string[] | null;
   /** For people. */
   description: string | null;
@@ -572,20 +572,20 @@ export interface CreatedWebhookEndpoint {
   last_success_at: string | null;
   /** When an attempt last failed. */
   last_failure_at: string | null;
-  /** Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it. */
+  /** Deliveries are signed with it, as Standard Webhooks says. Only this response shows it. */
   secret: string;
 }
 
 export interface CrmUsage {
   /** Id of the consumer; `service` for the gateway's own calls; null unless `by=consumer`. */
   consumer_id: string | null;
-  /** Its name; null where it was revoked. */
+  /** Its name; null if it was revoked. */
   consumer_name: string | null;
   /** What the calls did; null unless `by=operation`. */
   operation: string | null;
   /** The day in UTC; null unless `by=day`. */
   day: string | null;
-  /** Metered calls: of one that several requests shared, the part of these. */
+  /** Metered calls; of a shared call, the part of these requests. */
   calls: number;
   /** Requests that the calls carried; one that took two calls counts twice. */
   requests: number;
@@ -600,13 +600,13 @@ export interface CrmUsageReport {
 
 /** Something that happened to a resource. */
 export interface Event {
-  /** The same wherever the event is seen: a reader that has seen it skips a repeat. */
+  /** The same wherever the event appears, so that readers can skip repeats. */
   id: string;
   /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`, `consumer.allowance_used`. Others may be added; treat an unknown one as such. */
   type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | 'consumer.allowance_used' | (string & {});
-  /** When it happened; for records of the CRM a whole second. It gives no order: the feed does. */
+  /** When it happened; for CRM records, in whole seconds. The order is the feed's. */
   occurred_at: string;
-  /** There for the events of test consumers. Known values: `test`. Others may be added; treat an unknown one as such. */
+  /** Present on test consumers' events. Known values: `test`. Others may be added; treat an unknown one as such. */
   mode?: 'test' | (string & {}) | undefined;
   /** What it happened to. */
   resource: {
@@ -630,7 +630,7 @@ export interface EventPage {
   has_more: boolean;
 }
 
-/** A place where the request is at fault, named by one of `pointer`, `parameter` and `header`. */
+/** A fault in the request, located by one of `pointer`, `parameter` and `header`. */
 export interface Fault {
   /** The field of the body: a JSON Pointer as URI fragment (RFC 6901). Empty if an error of the CRM is about no field of this API. */
   pointer?: string | undefined;
@@ -647,14 +647,14 @@ export interface HandoffAcceptance {
   type: 'quote' | 'booking' | (string & {});
   /** It is stored, and delivered to the CRM: at once or once another consumer has approved it. Known values: `accepted`, `awaiting_approval`. Others may be added; treat an unknown one as such. */
   status: 'accepted' | 'awaiting_approval' | (string & {});
-  /** External ID of the record, made by the service. */
+  /** External ID of the record, created by the gateway. */
   external_id: string;
 }
 
 export interface HandoffCheck {
-  /** Whether nothing is known against the hand-off. */
+  /** Whether nothing speaks against the hand-off. */
   ok: boolean;
-  /** All that the hand-off would be refused for. */
+  /** Everything that the hand-off would be refused for. */
   problems: ({
     /** Code of the problem that the hand-off would be answered with. */
     code: string;
@@ -666,7 +666,7 @@ export interface HandoffCheck {
       message: string;
     })[];
   })[];
-  /** What the hand-off would not be refused for. */
+  /** Warnings that would not make it fail. */
   warnings: ({
     /** The kind of warning. Known values: `possible_duplicate`, `offer_ends_soon`. Others may be added; treat an unknown one as such. */
     code: 'possible_duplicate' | 'offer_ends_soon' | (string & {});
@@ -674,19 +674,19 @@ export interface HandoffCheck {
     pointer: string;
     /** What may be unwanted. */
     detail: string;
-    /** External ID of the record, made by the service. */
+    /** External ID of the record, created by the gateway. */
     external_id: string | null;
   })[];
 }
 
 export interface HandoffConfirmation {
-  /** The CRM's own identifier of the record. */
+  /** The record's own id in the CRM. */
   id: string;
   /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
   /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `created`. Others may be added; treat an unknown one as such. */
   status: 'created' | (string & {});
-  /** External ID of the record, made by the service. */
+  /** External ID of the record, created by the gateway. */
   external_id: string;
 }
 
@@ -700,62 +700,62 @@ export interface HandoffPage {
 }
 
 export interface HandoffRejection {
-  /** Why it is not to be made, for the consumer that made the hand-off. */
+  /** Why it is rejected, for the consumer that made the hand-off. */
   reason: string;
 }
 
 export interface HandoffRepetition {
-  /** The CRM's own identifier of the record. */
+  /** The record's own id in the CRM. */
   id: string;
   /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
   /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `existing`, `updated`. Others may be added; treat an unknown one as such. */
   status: 'existing' | 'updated' | (string & {});
-  /** External ID of the record, made by the service. */
+  /** External ID of the record, created by the gateway. */
   external_id: string;
 }
 
 export interface Health {
-  /** Whether the service can work. Known values: `ok`, `unavailable`. Others may be added; treat an unknown one as such. */
+  /** Whether the gateway can work. Known values: `ok`, `unavailable`. Others may be added; treat an unknown one as such. */
   status: 'ok' | 'unavailable' | (string & {});
   crm: {
     connected: boolean;
     /** Null while not connected. Left out for test keys, although it is required here. */
     user: {
-      /** The CRM's identifier of the integration user. */
+      /** The integration user's id in the CRM. */
       Id: string;
       /** Display name of the integration user, not its user name. */
       Name: string;
     } | null;
-    /** What does not work: signing in, all data calls, the version of the API, or the way to the CRM; else absent. Known values: `sign_in`, `data`, `version`, `network`. Others may be added; treat an unknown one as such. */
+    /** What doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent. Known values: `sign_in`, `data`, `version`, `network`. Others may be added; treat an unknown one as such. */
     reason?: 'sign_in' | 'data' | 'version' | 'network' | (string & {}) | undefined;
-    /** What its operator has to fix so that the CRM gives the service access; else absent. */
+    /** What the operator has to fix so that the CRM gives the gateway access; otherwise absent. */
     advice?: string | undefined;
-    /** Why the org refused the last sign-in; else absent. */
+    /** Why the org refused the last sign-in; otherwise absent. */
     sign_in?: {
       /** The error of the token endpoint. */
       error: string;
-      /** What the org says of it. */
+      /** The org's explanation. */
       error_description: string | null;
     } | undefined;
-    /** Objects and fields of the org that are missing or do not fit; requests that do not need them work. Else absent. */
+    /** Objects and fields that the org lacks or that don't fit; requests that don't need them still work. Otherwise absent. */
     lacks?: ({
-      /** The CRM's name of the object. */
+      /** The object's name in the CRM. */
       object: string;
-      /** The CRM's name of the field; null: the object itself. */
+      /** The field's name in the CRM; null: the object itself. */
       field: string | null;
       /** What is wrong with it. */
       problem: string;
     })[] | undefined;
-    /** Use of the daily quota of CRM calls, as it was last reported to any replica. Until it was: absent, or where a budget is set `used` and `limit` are those of the service. */
+    /** Use of the daily CRM call quota, as last reported to any replica. Before that: absent, or, where a budget is set, the gateway's own `used` and `limit`. */
     quota?: {
-      /** Calls of the org in 24 hours. */
+      /** The org's calls in 24 hours. */
       used: number;
-      /** Calls that it may make. */
+      /** Calls it may make. */
       limit: number;
-      /** Calls that the service may make, where a budget is set. */
+      /** Calls the gateway may make, where a budget is set. */
       budget?: number | undefined;
-      /** Calls that it has made in 24 hours, of all replicas. */
+      /** Calls it made in 24 hours, on all replicas. */
       budget_used?: number | undefined;
     } | undefined;
   };
@@ -767,7 +767,7 @@ export interface Health {
   database: {
     connected: boolean;
   };
-  /** What all replicas share for speed. */
+  /** Shared by all replicas, for speed. */
   cache: {
     connected: boolean;
   };
@@ -784,22 +784,22 @@ export interface Health {
   } | undefined;
   /** Hand-offs that were answered 202 and are not delivered yet. */
   handoffs: {
-    /** False where the database cannot be asked. */
+    /** False if the database can't be reached. */
     connected: boolean;
     /** Accepted hand-offs that wait for the CRM. */
     waiting?: number | undefined;
-    /** How long the first of them has waited. */
+    /** How long the oldest of them has waited. */
     oldest_seconds?: number | undefined;
   };
   /** The dining partner, where there is one. */
   dining?: {
     connected: boolean;
-    /** `credentials`: the partner refuses those of the service. */
+    /** `credentials`: the partner refuses the gateway's. */
     reason?: string | undefined;
   } | undefined;
-  /** Changes of the CRM, where they are read. */
+  /** Changes in the CRM, where they are read. */
   changes?: {
-    /** False where changes were not read for too long, or not all of them yet. */
+    /** False if changes haven't been read for too long, or not all of them yet. */
     connected: boolean;
     /** How long ago they were read; null until all were read once. */
     seconds_behind?: number | null | undefined;
@@ -816,28 +816,28 @@ export interface History {
 
 /** Something that happened. */
 export interface HistoryEntry {
-  /** When. What the CRM reports has the time of the CRM, which is a whole second. */
+  /** When it happened. What the CRM reports has the CRM's time, in whole seconds. */
   at: string;
   /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
-  /** Who did it; null where that is not known, or hidden. */
+  /** Who did it; null if unknown or hidden. */
   by: {
     /** Id of the consumer. */
     consumer_id: string;
     /** Its name. */
     consumer_name: string | null;
-    /** The person, as X-Actor named them, or as they have signed in. */
+    /** The person, as named by X-Actor or as signed in. */
     actor: string | null;
-    /** True: the person has signed in. */
+    /** True: the person signed in. */
     verified: boolean;
   } | null;
-  /** Of an update or a step; null where they are not known, and for all else. */
+  /** For an update or a step; null if unknown, and for everything else. */
   changes: ({
     /** Name of the field. */
     field: string;
-    /** Its value before; left out where that is not known, and for `details`. */
+    /** Its value before; left out if unknown, and for `details`. */
     from?: string | number | boolean | JsonObject | null | undefined;
-    /** Its value since; left out for `details`. */
+    /** Its value after; left out for `details`. */
     to?: string | number | boolean | JsonObject | null | undefined;
   })[] | null;
   /** The operation of a request; the id of the webhook endpoint of a delivery; else null. */
@@ -938,11 +938,11 @@ export interface NewHandoff {
     /** The search result itself, whatever it holds. */
     details: JsonObject;
   };
-  /** When the offer ends: from then on nothing is made. */
+  /** When the offer ends; after that, nothing is created. */
   valid_until?: string | undefined;
-  /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
+  /** The offer's own reference at its source. If it is handed off again for the same trip, at any time and with any key, the offer is found and no second record is created. */
   reference?: string | undefined;
-  /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+  /** What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
   on_repeat?: 'return' | 'update' | undefined;
 }
 
@@ -978,13 +978,13 @@ export interface NewReservation {
     party_size: number;
     /** How long the table is kept. */
     duration_minutes?: number | undefined;
-    /** In whose name the table is. */
+    /** The guest in whose name the table is. */
     guest: {
       /** Given name. */
       given_name: string;
       /** Family name. */
       family_name: string;
-      /** Where the partner writes to. */
+      /** Where the partner sends messages. */
       email: string;
       /** Telephone number with + and the country code. Spaces, dots, dashes and parentheses are left out. */
       phone: string;
@@ -995,9 +995,9 @@ export interface NewReservation {
 }
 
 export interface NewWebhookEndpoint {
-  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  /** Where events are sent: https, port 443, 80 or 1024 and up, no user name, a host with public addresses only. */
   url: string;
-  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  /** Event types to send, optionally ending in `.*`. Empty: all that the consumer may read when they are sent. */
   event_types?: string[] | undefined;
   /** For people. */
   description?: string | null | undefined;
@@ -1010,13 +1010,13 @@ export interface OAuthError {
   error_description: string;
 }
 
-/** The consumer that asks. Nothing here is secret. */
+/** The calling consumer. Nothing here is secret. */
 export interface OwnConsumer {
   /** Id of the consumer. */
   id: string;
   /** Name of the consumer. */
   name: string;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
@@ -1025,16 +1025,16 @@ export interface OwnConsumer {
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
     actions: ('read' | 'write' | 'delete' | (string & {}))[];
-    /** `own`: records that this consumer made, and no others; on quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
+    /** `own`: only records that this consumer created; for quotes and bookings only. Reservations follow bookings. Known values: `all`, `own`. Others may be added; treat an unknown one as such. */
     records: 'all' | 'own' | (string & {});
-    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it writes nothing else there; on quotes and bookings only. */
+    /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as answers name them, and `id`: others do not exist for the consumer. On members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
   updatedAt: string;
-  /** When its credentials were rotated last. */
+  /** When its credentials were last rotated. */
   rotatedAt: string | null;
   /** Expiry of the pair that `apiKey` names; null while it is active. */
   expiresAt: string | null;
@@ -1042,11 +1042,11 @@ export interface OwnConsumer {
   certificateFingerprints: string[];
   /** False: its credentials are refused, until it is true again. */
   enabled: boolean;
-  /** From then on its credentials are refused; null: never. */
+  /** When its credentials stop working; null: never. */
   validUntil: string | null;
   /** Requests within 60 seconds; null: the limit of the settings. */
   rateLimitPerMinute: number | null;
-  /** IPv4 and IPv6 addresses and blocks of them that it may call from; none: any. From elsewhere the answer is 403 `address_not_allowed`. */
+  /** IPv4 and IPv6 addresses and blocks it may call from; none: any. From elsewhere it gets 403 `address_not_allowed`. */
   allowedAddresses: string[];
   /** Public keys of the private keys with which it may sign assertions, at most 5: RSA, EC on P-256 or Ed25519, as JWK (RFC 7517). None: it authenticates with its pairs only. */
   publicKeys: ({
@@ -1061,19 +1061,19 @@ export interface OwnConsumer {
     alg?: string | undefined;
     use?: string | undefined;
   })[];
-  /** Per cent of the CRM calls that it is sure to get while they are short; null: no share of its own. All consumers together: 100 at most. */
+  /** Percentage of CRM calls it is guaranteed while they are short; null: no share of its own. At most 100 for all consumers together. */
   crmShare: number | null;
   /** DNS names, URIs and e-mail addresses of client certificates, as their subject alternative names have them and without wildcards; the consumer must present a certificate with one of them, or one of `certificateFingerprints`. So a renewed certificate needs no change. */
   certificateNames: string[];
-  /** Requests that the consumer has for each day or month; null: as many as it likes. */
+  /** Requests the consumer may send per day or month; null: unlimited. */
   allowance: {
-    /** Requests for each of them. */
+    /** Requests per period. */
     requests: number;
-    /** Of UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
+    /** In UTC. Known values: `day`, `month`. Others may be added; treat an unknown one as such. */
     per: 'day' | 'month' | (string & {});
-    /** Requests since it began, on all replicas; others may be some seconds behind. */
+    /** Requests since it began, on all replicas; it may lag by some seconds. */
     used: number;
-    /** When it starts again. */
+    /** When it resets. */
     resets_at: string;
   } | null;
   /** People who sign in to the console and may act as this consumer: those whose ID token has a claim with this value, or with it among its values. None: nobody. */
@@ -1081,24 +1081,24 @@ export interface OwnConsumer {
     claim: string;
     value: string;
   })[];
-  /** When its credentials were used last, on any replica, to the minute; null: never. */
+  /** When its credentials were last used, on any replica, to the minute; null: never. */
   lastUsedAt: string | null;
-  /** Every pair that is valid, and those that expired in the last 30 days. */
+  /** Every valid pair, and those that expired in the last 30 days. */
   credentials: ({
     apiKey: string;
     /** `rotated` is valid until `expiresAt`, `expired` is refused. Known values: `active`, `rotated`, `expired`. Others may be added; treat an unknown one as such. */
     state: 'active' | 'rotated' | 'expired' | (string & {});
     createdAt: string;
-    /** From then on the pair is refused; null while it is active. */
+    /** When the pair stops working; null while it is active. */
     expiresAt: string | null;
-    /** When its credentials were used last, on any replica, to the minute; null: never. */
+    /** When its credentials were last used, on any replica, to the minute; null: never. */
     lastUsedAt: string | null;
   })[];
 }
 
 /** A problem document (RFC 9457). `code` is for programs; the texts are for people. */
 export interface Problem {
-  /** Path of the page that explains the problem; follows from `code`. */
+  /** Path of the page that explains the problem; derived from `code`. */
   type: string;
   /** The kind of problem, the same each time. */
   title: string;
@@ -1114,18 +1114,18 @@ export interface Problem {
   errors?: Fault[] | undefined;
   /** The permission that is missing. */
   required?: {
-    /** On what, for example `quotes`. */
+    /** The resource, such as `quotes`. */
     resource: string;
     /** `read`, `write` or `delete`. */
     action: string;
-    /** Only where the permission is there and lacks a field: which one. */
+    /** The missing field, where the permission exists but lacks one. */
     field?: string | undefined;
   } | undefined;
   /** The partner's own word for its refusal, for example `SLOT_UNAVAILABLE`. */
   cause?: string | undefined;
-  /** Seconds after which a repeat may help. */
+  /** Seconds to wait before retrying. */
   retry_after?: number | undefined;
-  /** After a write without Idempotency-Key whose outcome is not known: the record to look for before sending it again. */
+  /** After a write without Idempotency-Key whose outcome is unknown: the record to look for before retrying. */
   external_id?: string | undefined;
 }
 
@@ -1140,7 +1140,7 @@ export interface ProtectedResource {
 
 /** A quote. Where the permission of the credentials names fields, it has those and `id` alone: the others are left out, also where they are required here. */
 export interface Quote {
-  /** External ID of the record, made by the service. */
+  /** External ID of the record, created by the gateway. */
   id: string;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string | null;
@@ -1204,11 +1204,11 @@ export interface QuotePage {
   has_more: boolean;
 }
 
-/** A table, and the booking of it in the CRM. Where the permission on bookings names fields, the others are left out, also where they are required here. */
+/** A table, and the booking of it in the CRM. If the permission on bookings names fields, the others are left out, even if they are required here. */
 export interface Reservation {
   /** Id of the reservation, and External ID of its booking in the CRM. */
   id: string;
-  /** `pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and refer to each other. `failed`: the partner decided against it. `needs_attention`: the operator has to look. Known values: `pending`, `confirmed`, `cancelled`, `failed`, `needs_attention`. Others may be added; treat an unknown one as such. */
+  /** `pending`: it is being made, or the partner decides later. `confirmed`: table and CRM booking exist and refer to each other. `failed`: the partner declined it. `needs_attention`: the operator has to check it. Known values: `pending`, `confirmed`, `cancelled`, `failed`, `needs_attention`. Others may be added; treat an unknown one as such. */
   status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | (string & {});
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
@@ -1220,20 +1220,20 @@ export interface Reservation {
   booking: {
     /** External ID of the booking in the CRM. */
     id: string;
-    /** What the CRM says; null where there is no booking, `unknown` while the CRM cannot be asked. */
+    /** The CRM's status; null if there is no booking, `unknown` while the CRM can't be reached. */
     status: string | null;
   };
   /** The table. */
   dining: {
     /** The partner that has the table. */
     partner: string;
-    /** What the partner knows the table by; null where there is none. */
+    /** The partner's reference for the table; null if there is none. */
     booking_id: string | null;
     /** Known values: `pending`, `confirmed`, `cancelled`, `failed`, `unknown`. Others may be added; treat an unknown one as such. */
     status: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'unknown' | (string & {}) | null;
     /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
     start_at: string;
-    /** IANA name of the time zone of the restaurant; null where it is not known. */
+    /** IANA name of the restaurant's time zone; null if unknown. */
     time_zone: string | null;
     /** How many guests. */
     party_size: number;
@@ -1257,14 +1257,14 @@ export interface Reservation {
     consumer_name: string | null;
     /** The person who acted at the consumer: who had signed in, or whom X-Actor named; null for nobody. */
     actor: string | null;
-    /** True: the person has signed in. */
+    /** True: the person signed in. */
     verified: boolean;
   } | null;
   /** When it was ordered. */
   created_at: string;
-  /** When the service last changed it. */
+  /** When the gateway last changed it. */
   updated_at: string;
-  /** Only where the personal data is erased: when that was. `name` is `(erased)` then. */
+  /** When its personal data was erased; otherwise absent. `name` is then `(erased)`. */
   erased_at?: string | undefined;
 }
 
@@ -1282,7 +1282,7 @@ export interface Rotation {
   /** Id of the consumer. */
   id: string;
   apiKey: string;
-  /** The API secret. Only this answer shows it. */
+  /** The API secret. Only this response shows it. */
   apiSecret: string;
   rotatedAt: string;
   /** The pair that was active before. */
@@ -1297,7 +1297,7 @@ export interface Series {
   name: string;
   /** What a value of 1 means. */
   unit: string;
-  /** Oldest first. An interval of which nothing is known is left out. */
+  /** Oldest first. Intervals without data are left out. */
   points: ((string | number)[])[];
 }
 
@@ -1305,7 +1305,7 @@ export interface Series {
 export interface TableAvailability {
   /** Whether the table is free now. */
   available: boolean;
-  /** Times within an hour and a half at which such a table is free, the nearest first. Empty where it is available itself. */
+  /** Times within an hour and a half when such a table is free, nearest first. Empty if the time asked for is available. */
   alternatives: string[];
 }
 
@@ -1335,7 +1335,7 @@ export interface TokenKeys {
 export interface TokenRequest {
   /** `client_credentials`. */
   grant_type?: string | undefined;
-  /** Permissions such as `quotes:read`, separated by spaces; all that the consumer has where it is left out. */
+  /** Permissions such as `quotes:read`, separated by spaces; if left out, all that the consumer has. */
   scope?: string | undefined;
   /** The API key, with `client_secret`. The id of the consumer, or nothing, with `client_assertion`. */
   client_id?: string | undefined;
@@ -1343,9 +1343,9 @@ export interface TokenRequest {
   client_secret?: string | undefined;
   /** `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`, with `client_assertion`. */
   client_assertion_type?: string | undefined;
-  /** A JWT (RFC 7523) that a private key of the consumer has signed. `iss` and `sub` are the id of the consumer, `aud` is the issuer alone, `exp` at most 300 seconds ahead, `jti` new each time. */
+  /** A JWT (RFC 7523) signed with a private key of the consumer. `iss` and `sub` are the id of the consumer, `aud` is the issuer alone, `exp` at most 300 seconds ahead, `jti` new each time. */
   client_assertion?: string | undefined;
-  /** Address of the service, or of a part of it (RFC 8707). */
+  /** Address of the gateway, or of a part of it (RFC 8707). */
   resource?: string | undefined;
 }
 
@@ -1369,7 +1369,7 @@ export interface Trip {
   reservations: JsonObject[];
   /** Hand-offs that wait or have failed. */
   handoffs: AcceptedHandoff[];
-  /** Whether there is more of one of them: its list has the rest. */
+  /** Whether one of them has more; its list has the rest. */
   truncated: boolean;
 }
 
@@ -1384,7 +1384,7 @@ export interface TripConfirmation {
     type: 'quote' | 'booking' | (string & {});
     /** `existing`, `updated`: the item was handed off before. `accepted`, `awaiting_approval`: a hand-off of its own that waits. `failed`: it was refused; `problem` says why. Known values: `created`, `existing`, `updated`, `accepted`, `awaiting_approval`, `failed`. Others may be added; treat an unknown one as such. */
     status: 'created' | 'existing' | 'updated' | 'accepted' | 'awaiting_approval' | 'failed' | (string & {});
-    /** External ID of the record, made by the service. */
+    /** External ID of the record, created by the gateway. */
     external_id: string | null;
     /** The problem document of an item that was refused. */
     problem?: JsonObject | undefined;
@@ -1396,7 +1396,7 @@ export interface TripHandoff {
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
-  /** Whether all items are handed off or none (default), or each for itself. */
+  /** Whether all items are handed off or none (default), or each on its own. */
   atomic?: boolean | undefined;
   /** The search results that were chosen. */
   items: ({
@@ -1411,11 +1411,11 @@ export interface TripHandoff {
       /** The search result itself, whatever it holds. */
       details: JsonObject;
     };
-    /** When the offer ends: from then on nothing is made. */
+    /** When the offer ends; after that, nothing is created. */
     valid_until?: string | undefined;
-    /** The offer's own reference at its source. Handed off again for the same trip, whenever and under whatever key, the offer is found, and no second record is made. */
+    /** The offer's own reference at its source. If it is handed off again for the same trip, at any time and with any key, the offer is found and no second record is created. */
     reference?: string | undefined;
-    /** What happens where the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+    /** What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
     on_repeat?: 'return' | 'update' | undefined;
   })[];
 }
@@ -1428,20 +1428,20 @@ export interface WebhookDelivery {
   event_id: string;
   /** Type of the event. */
   event_type: string;
-  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
   status: 'pending' | 'delivered' | 'failed' | (string & {});
   /** The last 50, oldest first. */
   attempts: ({
     /** When it began. */
     at: string;
-    /** HTTP status; null: there was no answer. */
+    /** HTTP status; null: there was no response. */
     status: number | null;
     /** How long it took. */
     duration_ms: number;
     /** Class of the failure: `http_` and the status, `dns`, `blocked_address`, `tls`, `timeout`, `connection`, `no_secret`, or `not_permitted` if the consumer may no longer read the event. Null: delivered. */
     error: string | null;
   })[];
-  /** When it is sent next; null where it is not. */
+  /** When it is sent next; null if it isn't. */
   next_attempt_at: string | null;
   /** The body, as text; only if the request has `event_id`. Null if the event is no longer kept, or the consumer may no longer read it. */
   body?: string | null | undefined;
@@ -1456,15 +1456,15 @@ export interface WebhookDeliveryPage {
   has_more: boolean;
 }
 
-/** Where a consumer wants events sent to. Nothing here is secret. */
+/** Where a consumer wants its events sent. Nothing here is secret. */
 export interface WebhookEndpoint {
   /** Id of the webhook endpoint. */
   id: string;
-  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  /** Where events are sent: https, port 443, 80 or 1024 and up, no user name, a host with public addresses only. */
   url: string;
-  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  /** Event types to send, optionally ending in `.*`. Empty: all that the consumer may read when they are sent. */
   event_types: string[];
-  /** Of the access token with which it was made, or its URL was changed: it gets the events of what these and the permissions of the consumer allow. Null: of all that the consumer may read. */
+  /** Scopes of the access token that created it or changed its URL: it gets only events that these and the consumer's permissions allow. Null: all that the consumer may read. */
   scopes: string[] | null;
   /** For people. */
   description: string | null;
@@ -1481,9 +1481,9 @@ export interface WebhookEndpoint {
 }
 
 export interface WebhookEndpointChange {
-  /** Where events are sent to: https, port 443, 80 or from 1024, no user name, a host with public addresses only. */
+  /** Where events are sent: https, port 443, 80 or 1024 and up, no user name, a host with public addresses only. */
   url?: string | undefined;
-  /** Types of events to send, each perhaps with `.*` at its end. Empty: all that the consumer may read when they are sent. */
+  /** Event types to send, optionally ending in `.*`. Empty: all that the consumer may read when they are sent. */
   event_types?: string[] | undefined;
   /** For people. */
   description?: string | null | undefined;
@@ -1506,7 +1506,7 @@ export interface WebhookReceipt {
 }
 
 export interface WebhookRecovery {
-  /** How many events are sent again. */
+  /** How many events are being resent. */
   deliveries: number;
 }
 
@@ -1517,7 +1517,7 @@ export interface WebhookRecoveryRequest {
 
 /** The new secret. */
 export interface WebhookSecretRotation {
-  /** Deliveries are signed with it, as Standard Webhooks says. Only this answer shows it. */
+  /** Deliveries are signed with it, as Standard Webhooks says. Only this response shows it. */
   secret: string;
   /** Until then deliveries are also signed with the old secrets. */
   previous_expires_at: string;
@@ -1584,9 +1584,9 @@ export interface GetConsumerUsageQuery {
 
 /** List queued hand-offs: what can be asked for. */
 export interface ListHandoffsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. */
   status?: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | undefined;
@@ -1594,37 +1594,37 @@ export interface ListHandoffsQuery {
   type?: 'quote' | 'booking' | undefined;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** Read a queued hand-off: what can be asked for. */
 export interface GetHandoffQuery {
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** List members: what can be asked for. */
 export interface ListMembersQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** Only records that have this text in `first_name` and `last_name`, `email`, or `phone`; case and white space at its ends do not count. */
+  /** Only records with this text in `first_name` and `last_name`, `email`, or `phone`, ignoring case and leading or trailing white space. */
   q?: string | undefined;
   /** E-mail address. */
   email?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
+  /** Only records with this `updated_at` or later, ordered by `updated_at` ascending, ties by id. Deleted records aren't in it; the event feed has them. */
   updated_since?: string | undefined;
 }
 
 /** List quotes: what can be asked for. */
 export interface ListQuotesQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
+  /** Only records with this text in `name` or `source`, ignoring case and leading or trailing white space. */
   q?: string | undefined;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
@@ -1634,25 +1634,25 @@ export interface ListQuotesQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
+  /** Only records with this `updated_at` or later, ordered by `updated_at` ascending, ties by id. Deleted records aren't in it; the event feed has them. */
   updated_since?: string | undefined;
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** Read a quote: what can be asked for. */
 export interface GetQuoteQuery {
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** List bookings: what can be asked for. */
 export interface ListBookingsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** Only records that have this text in `name` or `source`; case and white space at its ends do not count. */
+  /** Only records with this text in `name` or `source`, ignoring case and leading or trailing white space. */
   q?: string | undefined;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
@@ -1662,33 +1662,33 @@ export interface ListBookingsQuery {
   status?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
-  /** Only records whose `updated_at` is this or later; the order is `updated_at` ascending, ties by id. Deleted records are not in it: the feed of events has them. */
+  /** Only records with this `updated_at` or later, ordered by `updated_at` ascending, ties by id. Deleted records aren't in it; the event feed has them. */
   updated_since?: string | undefined;
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** Read a booking: what can be asked for. */
 export interface GetBookingQuery {
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** List restaurants: what can be asked for. */
 export interface ListMerchantsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** Part of the name or id of the restaurant, or of one of its services, in any case of letters. */
+  /** Part of the name or id of the restaurant, or of one of its services, ignoring case. */
   q?: string | undefined;
 }
 
 /** List reservations: what can be asked for. */
 export interface ListReservationsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** State of the reservation. */
   status?: 'pending' | 'confirmed' | 'cancelled' | 'failed' | 'needs_attention' | undefined;
@@ -1698,11 +1698,11 @@ export interface ListReservationsQuery {
   trip_id?: string | undefined;
   /** Id of the consumer that made the record. */
   consumer_id?: string | undefined;
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
-/** Ask whether a table is free: what can be asked for. */
+/** Check whether a table is free: what can be asked for. */
 export interface GetTableAvailabilityQuery {
   /** The restaurant, as the partner calls it. */
   merchant_id: string;
@@ -1716,15 +1716,15 @@ export interface GetTableAvailabilityQuery {
 
 /** Read a reservation: what can be asked for. */
 export interface GetReservationQuery {
-  /** Shows the member beside the record: id, names and e-mail address. Needs members:read. */
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
   include?: 'member' | undefined;
 }
 
 /** Read the feed of events: what can be asked for. */
 export interface ListEventsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** Only events of this type; may be repeated. */
   type?: ('quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | 'consumer.allowance_used')[] | undefined;
@@ -1738,19 +1738,19 @@ export interface ListEventsQuery {
 
 /** List webhook endpoints: what can be asked for. */
 export interface ListWebhookEndpointsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
 }
 
 /** List deliveries: what can be asked for. */
 export interface ListWebhookDeliveriesQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not sent again by themselves. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically. */
   status?: 'pending' | 'delivered' | 'failed' | undefined;
   /** Id of the event, and `webhook-id` of its deliveries. */
   event_id?: string | undefined;
@@ -1758,31 +1758,31 @@ export interface ListWebhookDeliveriesQuery {
 
 /** List consumers: what can be asked for. */
 export interface ListConsumersQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** Only consumers that have this text in their name or id; case does not count. */
+  /** Only consumers with this text in their name or id, ignoring case. */
   q?: string | undefined;
-  /** `expired`: `validUntil` has passed. Consumers that were revoked are not listed. */
+  /** `expired`: `validUntil` has passed. Revoked consumers are not listed. */
   status?: 'active' | 'disabled' | 'expired' | undefined;
-  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It stays as it is. */
+  /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. */
   mode?: 'live' | 'test' | undefined;
 }
 
 /** List your own authentication attempts: what can be asked for. */
 export interface ListOwnAuthenticationAttemptsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** How the attempt ended. */
   result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
-  /** Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit. */
+  /** The caller's address. It also finds the summaries for its network (for IPv6 the first 64 bits) beyond the limit. */
   address?: string | undefined;
   /** The API key that was presented. */
   api_key?: string | undefined;
-  /** Id of the request, as its answer and its log line have it. */
+  /** Id of the request, as in its response and its log line. */
   request_id?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
@@ -1790,17 +1790,17 @@ export interface ListOwnAuthenticationAttemptsQuery {
 
 /** List authentication attempts: what can be asked for. */
 export interface ListAuthenticationAttemptsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** How the attempt ended. */
   result?: 'accepted' | 'missing' | 'unknown_key' | 'wrong_secret' | 'expired' | 'revoked' | 'disabled' | 'certificate' | 'address' | 'permission_denied' | undefined;
-  /** Address of the caller. It also finds the sums for its network (for IPv6 the first 64 bits) beyond the limit. */
+  /** The caller's address. It also finds the summaries for its network (for IPv6 the first 64 bits) beyond the limit. */
   address?: string | undefined;
   /** The API key that was presented. */
   api_key?: string | undefined;
-  /** Id of the request, as its answer and its log line have it. */
+  /** Id of the request, as in its response and its log line. */
   request_id?: string | undefined;
   /** Earlier attempts are left out. */
   since?: string | undefined;
@@ -1808,11 +1808,11 @@ export interface ListAuthenticationAttemptsQuery {
   consumer_id?: string | undefined;
 }
 
-/** List changes of consumers: what can be asked for. */
+/** List changes to consumers: what can be asked for. */
 export interface ListAuditEventsQuery {
-  /** Records on the page at most. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one record; `has_more` says whether there are others. */
+  /** Maximum number of records on the page. A page also ends at 4 MiB (4,194,304 bytes) of records, with at least one; `has_more` says whether there are more. */
   limit?: number | undefined;
-  /** `next_cursor` of the page before. */
+  /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
   /** What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`. */
   action?: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | 'handoff.approved' | 'handoff.rejected' | undefined;

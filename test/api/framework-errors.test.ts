@@ -32,7 +32,7 @@ const messages: [keyword: string, params: Record<string, unknown>, message: stri
   ['exclusiveMinimum', { limit: 1 }, 'must be more than 1'],
   ['exclusiveMaximum', { limit: 1 }, 'must be less than 1'],
   ['multipleOf', { multipleOf: 5 }, 'must be a multiple of 5'],
-  ['pattern', { pattern: '\\S' }, 'must hold more than white space'],
+  ['pattern', { pattern: '\\S' }, 'must contain more than white space'],
   ['pattern', { pattern: '^a$' }, 'must have the form ^a$'],
   ['format', { format: 'uuid' }, 'must be a UUID'],
   ['type', { type: 'array' }, 'must be an array'],

@@ -34,7 +34,7 @@ describe('a refusal says what to do', () => {
     test(`${asked} is not there: ${path} is named, and the documentation`, async () => {
       const { code, detail } = await problem(await gateway.request(asked));
       assert.equal(code, 'not_found');
-      assert.ok(detail.includes(` Is ${path} meant? `), detail);
+      assert.ok(detail.includes(` Did you mean ${path}? `), detail);
       assert.ok(detail.includes('/v1/docs'), detail);
     });
   }

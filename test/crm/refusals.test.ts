@@ -56,7 +56,7 @@ describe('a refusal means the same in every language', () => {
     const refusal = { errorCode: 'INVALID_CROSS_REFERENCE_KEY', message: 'x', fields: ['RecordTypeId'] };
     const { code, message } = problemOf(refusal);
     assert.equal(code, 'crm_error');
-    assert.match(message, /sets as RecordTypeId: its operator/);
+    assert.match(message, /sets as RecordTypeId. Ask its operator/);
     assert.equal(problemOf({ ...refusal, fields: [] }).code, 'member_not_found');
     assert.equal(problemOf({ ...refusal, fields: ['Member__c'] }).code, 'member_not_found');
     const withoutMember = { ...creation, body: { Name__c: 'A hotel' } };
@@ -65,7 +65,7 @@ describe('a refusal means the same in every language', () => {
 
   it('of a field that the user may not write', () => {
     const refusal = { errorCode: 'INVALID_FIELD_FOR_INSERT_UPDATE', message: 'x', fields: ['Source__c'] };
-    assert.match(problemOf(refusal).message, /does not let the service write source: its operator/);
+    assert.match(problemOf(refusal).message, /doesn't let the gateway write source. Ask its operator/);
   });
 
   it('of a duplicate rule, whose name is for the log only', () => {

@@ -175,7 +175,7 @@ describe('a PostgreSQL that hangs', { skip: !postgres && 'no PostgreSQL' }, () =
     const all = hang();
     await hold.release();
     const problem = await assertProblem(await soon(reserved), 503, 'store_unavailable');
-    assert.match(problem.detail, /is not known/);
+    assert.match(problem.detail, /unknown whether/);
     all.release();
     await untilBack();
     const left = await change.send(gateway.url);

@@ -14,7 +14,7 @@ import {
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
-const unknown = /Whether the write took effect is not known; the same request with the same Idempotency-Key/;
+const unknown = /It's unknown whether the write took effect; the same request with the same Idempotency-Key/;
 const claiming = 'claims.take';
 const remembering = 'set entity_tag_before';
 const completing = 'claims.complete';

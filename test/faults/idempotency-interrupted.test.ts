@@ -12,7 +12,7 @@ import {
 import type { Org } from '../support/org.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 
-const unknown = /Whether the write took effect is not known; the same request with the same Idempotency-Key/;
+const unknown = /It's unknown whether the write took effect; the same request with the same Idempotency-Key/;
 
 /** What may happen to one call that writes, and what the caller gets. */
 const mishaps = {

@@ -45,7 +45,7 @@ describe('a value of a field of the org', () => {
   it('is refused where it is of another type, too long, or none of the values', () => {
     assert.equal(read(text, '"12345"'), '12345');
     assert.equal(read(text, '"123456"'), '! must have at most 5 characters');
-    assert.equal(read(text, '" "'), '! must hold more than white space');
+    assert.equal(read(text, '" "'), '! must contain more than white space');
     assert.equal(read(text, '"\\u0000"'), '! must be well-formed text without the NUL character');
     assert.equal(read(text, '{"a":1}'), '! must be a string');
     assert.equal(read(date, '"2027-02-29"'), '! must be a day of the years 1700 to 4000, such as 2027-04-12');

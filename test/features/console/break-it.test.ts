@@ -40,7 +40,7 @@ describe('breaking what is simulated', () => {
     assert.equal((await ask('POST', 'salesforce_away', { id, apiKey, apiSecret })).status, 404);
     const { status, detail } = await ask('POST', 'nothing');
     assert.equal(status, 404);
-    assert.match(detail, /There are salesforce_away, .*dining_away/);
+    assert.match(detail, /Choose one of salesforce_away, .*dining_away/);
     assert.ok((await ask('GET')).data.every(({ ends_at }) => ends_at === null));
   });
 

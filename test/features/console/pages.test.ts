@@ -112,10 +112,13 @@ describe('the console in a browser', {
     await row.waitFor({ state: 'detached' });
     await goTo(page, 'Access log');
     await page.getByRole('link', { name: 'Changes' }).click();
-    for (const done of ['created', 'rotated the key of', 'disabled', 'enabled', 'revoked'])
+    for (const done of [
+      "rotated Partner B's key",
+      ...['created', 'disabled', 'enabled', 'revoked'].map((verb) => `${verb} Partner B`),
+    ])
       await page
         .getByRole('row')
-        .filter({ hasText: `admin ${done} Partner B` })
+        .filter({ hasText: `admin ${done}` })
         .waitFor();
     await check('changes');
     await close();

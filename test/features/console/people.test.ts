@@ -136,7 +136,7 @@ describe('people at the console', {
     await row.getByRole('button', { name: 'Approve' }).click();
     await row.getByRole('button', { name: 'Undo' }).waitFor();
     await other.getByLabel('Act as').selectOption(leads.id);
-    await page.getByText('In another tab you act as another consumer now').first().waitFor();
+    await page.getByText("You're acting as another consumer in another tab now").first().waitFor();
     await page.getByText("Couldn't approve Seen by the desk").first().waitFor();
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     await end(page);

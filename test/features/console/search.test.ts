@@ -119,7 +119,7 @@ describe('the search on Records', {
       assert.equal(await field.getAttribute('aria-invalid'), null);
       await field.press('Enter');
       await page
-        .getByText(hash.includes('quotes') ? /^Villa \d/ : 'No reservation matches')
+        .getByText(hash.includes('quotes') ? /^Villa \d/ : 'No reservations match')
         .first()
         .waitFor();
       await close();

@@ -55,7 +55,7 @@ describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () 
       partner: 'dining',
       booking_id: stuck.dining.booking_id,
     });
-    assert.match(listed.attention, /The table is booked, and the CRM booking can not be written: /);
+    assert.match(listed.attention, /The table is booked, and the CRM booking can't be written: /);
 
     const all = await list();
     for (const { id } of [whole, stuck]) assert.ok(all.stdout.includes(id));

@@ -175,7 +175,7 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual([status, body.code, body.cause], [422, 'partner_rejected', 'SLOT_UNAVAILABLE']);
       const plan = await only();
       assert.deepEqual([plan.status, plan.state], ['needs_attention', 'undoing']);
-      assert.match(plan.attention ?? '', /CRM booking can not be deleted: It is locked/);
+      assert.match(plan.attention ?? '', /CRM booking can't be deleted: It is locked/);
       assert.ok(
         harness.logLines.some(({ level, facts }) => level === 'error' && facts['reservation_id'] === plan.id),
       );

@@ -202,7 +202,7 @@ describe('hand-offs that need approval', () => {
     const retry = { method: 'POST', as: approver };
     await assertProblem(await gateway.request(`/v1/handoffs/${id}/retry`, retry), 409, 'conflict');
     const { detail } = await assertProblem(await cancel(id, approver), 409, 'conflict');
-    assert.equal(detail, 'The hand-off is rejected: it can no longer be cancelled.');
+    assert.equal(detail, 'The hand-off is rejected and can no longer be cancelled.');
     assert.equal((await eventsOf(id)).at(-1)?.type, 'handoff.rejected');
     assert.deepEqual(await recordsOf(id), []);
   });

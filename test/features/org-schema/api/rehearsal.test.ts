@@ -81,7 +81,7 @@ describe('an administrator changes the org', () => {
     const problem = (await response.json()) as ProblemBody;
     assert.deepEqual([response.status, problem.code], [502, 'crm_error'], JSON.stringify(problem));
     assert.match(problem.detail, named);
-    assert.match(problem.detail, /Its operator has to undo the change in Salesforce/);
+    assert.match(problem.detail, /Ask its operator to undo the change in Salesforce/);
   }
 
   /** What operators are told: crm.lacks, the metric and one line of the log. */

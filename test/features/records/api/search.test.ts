@@ -154,7 +154,7 @@ describe('the search of a list', () => {
       );
     for (const [text, message] of [
       ['a', 'must have at least 2 characters'],
-      ['%20a%20', 'must have at least 2 characters beside white space at its ends'],
+      ['%20a%20', 'must have at least 2 characters, without leading and trailing white space'],
     ] as const) {
       const { errors } = (await (await get(`/v1/quotes?q=${text}`, 'CRM')).json()) as { errors: object[] };
       assert.deepEqual(errors, [{ parameter: 'q', message }]);

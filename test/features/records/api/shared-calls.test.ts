@@ -322,7 +322,7 @@ describe('a refusal by the CRM', () => {
     const fields = ['Office__c', 'Region__c'];
     await gateway.org.automate({ requiredFields: [{ name: 'Office', object: 'Quote__c', fields }] });
     const { problem, line } = await refuse(body('x'), { status: 502, code: 'crm_error' });
-    assert.match(problem.detail, /Quote__c\.Office__c is required\. Its operator has to undo/);
+    assert.match(problem.detail, /Quote__c\.Office__c is required\. Ask its operator to undo/);
     assert.partialDeepStrictEqual(line, {
       object: 'Quote__c',
       errors: [{ code: 'REQUIRED_FIELD_MISSING', fields }],

@@ -82,7 +82,7 @@ describe('reservations, when the database becomes unavailable', {
     await database.cut();
     await hold.release();
     const problem = await assertProblem(await first, 503, 'store_unavailable');
-    assert.match(problem.detail, /is not known/);
+    assert.match(problem.detail, /unknown whether/);
     await database.restore();
     // Nobody could give the lease back: it has to run out.
     await eventually(async () => assert.equal((await send(body, key)).status, 201), { everyMs: 500 });
@@ -95,7 +95,7 @@ describe('reservations, when the database becomes unavailable', {
       const key = randomUUID();
       const restore = await failMovesFrom(state);
       const problem = await assertProblem(await send(body, key), 503, 'store_unavailable');
-      assert.match(problem.detail, /is not known/);
+      assert.match(problem.detail, /unknown whether/);
       assert.deepEqual(await stateOf(body['trip_id']), [state]);
       await restore();
       await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'confirmed'), {
@@ -116,7 +116,7 @@ describe('reservations, when the database becomes unavailable', {
       const cancel = () => gateway.request(`/v1/reservations/${id}`, { method: 'DELETE', headers });
       const restore = await failMovesFrom(state);
       const problem = await assertProblem(await cancel(), 503, 'store_unavailable');
-      assert.match(problem.detail, /is not known/);
+      assert.match(problem.detail, /unknown whether/);
       await restore();
       await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'cancelled'), {
         everyMs: 100,
@@ -134,7 +134,7 @@ describe('reservations, when the database becomes unavailable', {
     await hold.hit();
     hold.cut();
     const problem = await assertProblem(await first, 503, 'store_unavailable');
-    assert.match(problem.detail, /is not known/);
+    assert.match(problem.detail, /unknown whether/);
     // As time would: nobody could give the lease back.
     await client.query('update reservations set lease_until = now()');
     await eventually(async () => assert.equal((await stateOf(body['trip_id']))[0], 'confirmed'), {

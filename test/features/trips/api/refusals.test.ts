@@ -239,7 +239,7 @@ describe('a trip of which items are refused', () => {
       const body = trip([booking('refuse me'), item('refuse me')]);
       const { errors, detail } = await problemOf(body, 422, { as });
       assert.deepEqual(errors, [
-        { pointer: '#/items/0', message: 'it does not pass a rule about what these credentials do not see' },
+        { pointer: '#/items/0', message: "it breaks a rule about something these credentials can't see" },
         { pointer: '#/items/1/status', message: secret },
       ]);
       assert.doesNotMatch(detail, /Gold/);
@@ -270,7 +270,7 @@ describe('a trip of which nobody knows what became', () => {
       });
       const { status, detail, errors } = (await response.json()) as ProblemBody;
       assert.ok(status >= 500);
-      assert.match(detail, /not known; look up what it may have made/);
+      assert.match(detail, /unknown whether the write took effect; look up what it may have created/);
       await gateway.org.disarm();
       const rows = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
       assert.equal(rows.length, 2);
