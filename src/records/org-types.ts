@@ -133,7 +133,7 @@ function readText(
 function readPlainText(maxLength: number, text: string): ReadValue {
   if (!text.isWellFormed() || text.includes('\0'))
     return { fault: 'must be well-formed text without the NUL character' };
-  if (text.trim() === '') return { fault: 'must hold more than white space' };
+  if (text.trim() === '') return { fault: 'must contain more than white space' };
   return text.length > maxLength ? { fault: `must have at most ${maxLength} characters` } : { value: text };
 }
 

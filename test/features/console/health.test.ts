@@ -131,7 +131,7 @@ describe('Health in a browser', {
 
   test('saves the share that a slider was left with, and one move after the other', async () => {
     const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
-    const slider = page.getByRole('slider', { name: 'Share of console' });
+    const slider = page.getByRole('slider', { name: "console's share" });
     const before = (await shareOf()) ?? 0;
     await eventually(async () => assert.equal(await slider.inputValue(), String(before)));
     await page.clock.install();
