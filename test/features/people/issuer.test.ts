@@ -113,7 +113,7 @@ describe('what an issuer sends', () => {
     assert.equal((await signIn({ groups: groups(300) })).isIn, true);
     const { isIn, status, text } = await signIn({ groups: groups(20_000) });
     assert.deepEqual([isIn, status], [false, 403]);
-    assert.match(text, /more about your account than we keep/);
+    assert.match(text, /more about your account than we can store/);
   });
 
   test('takes a token of an issuer whose clock is half a minute off', async () => {

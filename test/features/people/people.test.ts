@@ -118,7 +118,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     const { response } = await new Browser().open(`${gateway.url}/console/sign-in`);
     assert.equal(response?.status, 403);
     assert.equal(response?.headers.get('set-cookie'), null);
-    assert.match((await response?.text()) ?? '', /nobody has given your account access/);
+    assert.match((await response?.text()) ?? '', /your account has no access/);
   });
 
   test('an e-mail address that is not verified is neither an actor nor a way in', async () => {

@@ -217,7 +217,7 @@ describe('a trip of which items are refused', () => {
         const shown = await cut.text();
         assert.equal(cut.status, status);
         assert.ok(!shown.includes(secret), shown);
-        assert.match(shown, /what these credentials do not see/);
+        assert.match(shown, /something these credentials can't see/);
         assert.equal(await (await send(sent, key)).text(), shown);
         await permit(as, [narrow('quotes', 'status')]);
         await assertProblem(await send(sent, key), 403, 'permission_denied');
