@@ -21,7 +21,7 @@ export function Who({ consumer, person }: WhoProps): VNode {
     // Before: they are approvals of the consumer that is left.
     const failed = await approvals.leave();
     if (failed !== undefined) stay(`${failed.title}.`);
-    else if (!(await actAs(wanted))) stay("The service didn't change it. Try again.");
+    else if (!(await actAs(wanted))) stay("The gateway didn't change it. Try again.");
   };
   if (person === undefined)
     return (
