@@ -44,9 +44,9 @@ const labels = new Map([
   ['requests', 'Requests'],
   ['refusals', 'Refused (4xx)'],
   ['errors', 'Failed (5xx)'],
-  ['deliveries', 'Webhook deliveries'],
-  ['delivery_failures', 'Failed webhook deliveries'],
-  ['deliveries_oldest', 'Oldest webhook delivery'],
+  ['webhooks_delivered', 'Webhook deliveries'],
+  ['webhooks_failed', 'Failed webhook deliveries'],
+  ['webhooks_oldest', 'Oldest webhook delivery'],
   ...plans.flatMap(({ title, lines }) =>
     lines.map(([series, name]): [string, string] => [series, lines.length > 1 ? `${title}, ${name}` : title]),
   ),
@@ -97,10 +97,10 @@ export function Plots({ activity }: { activity: Activity }): VNode {
 
 /** Whether events reach the webhook endpoints. Nothing where the service doesn't tell. */
 function Deliveries({ activity }: { activity: Activity }): VNode | null {
-  const oldest = pointsOf(activity, 'deliveries_oldest').at(-1)?.[1];
+  const oldest = pointsOf(activity, 'webhooks_oldest').at(-1)?.[1];
   if (oldest === undefined) return null;
-  const failures = totalOf(activity, 'delivery_failures');
-  const delivered = totalOf(activity, 'deliveries');
+  const failures = totalOf(activity, 'webhooks_failed');
+  const delivered = totalOf(activity, 'webhooks_delivered');
   if (delivered + failures + oldest === 0) return <p>Webhooks: nothing sent, and nothing waiting.</p>;
   const waits = oldest > 0 ? `The oldest event has waited for ${inUnits(oldest)}.` : 'None are waiting.';
   return (

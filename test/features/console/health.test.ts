@@ -38,9 +38,9 @@ describe('Health in a browser', {
         series('errors', 'requests', [0, 3, 0]),
         series('latency_p50', 'ms', [10, 20, 30]),
         series('handoffs_waiting', 'hand-offs', [0, 1, 2]),
-        series('deliveries', 'events', [5, 6, 1]),
-        series('delivery_failures', 'attempts', [0, 1, 2]),
-        series('deliveries_oldest', 's', [0, 60, 300]),
+        series('webhooks_delivered', 'webhooks', [5, 6, 1]),
+        series('webhooks_failed', 'attempts', [0, 1, 2]),
+        series('webhooks_oldest', 's', [0, 60, 300]),
       ],
       budget_exhausted_at: new Date(now + 25 * 60_000).toISOString(),
     };

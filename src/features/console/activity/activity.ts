@@ -136,9 +136,9 @@ const kinds: [name: string, unit: string, value: ValueOf][] = [
   ['crm_calls', 'calls', ({ crmCalls }) => crmCalls],
   ['crm_quota_used', 'calls', ({ quotaUsed, quotaLimit }) => (quotaLimit > 0 ? quotaUsed : undefined)],
   ['handoffs_waiting', 'hand-offs', ({ waiting }) => waiting],
-  ['deliveries', 'events', ({ delivered }) => delivered],
-  ['delivery_failures', 'attempts', ({ undelivered }) => undelivered],
-  ['deliveries_oldest', 's', ({ oldestDelivery }) => oldestDelivery],
+  ['webhooks_delivered', 'webhooks', ({ delivered }) => delivered],
+  ['webhooks_failed', 'attempts', ({ undelivered }) => undelivered],
+  ['webhooks_oldest', 's', ({ oldestDelivery }) => oldestDelivery],
   [
     'reader_age',
     's',

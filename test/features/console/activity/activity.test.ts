@@ -65,9 +65,9 @@ for (const kind of ['memory', 'redis'] as const) {
       await Promise.all([activity.record(), other.activity.record()]);
       const seen = await valuesOf(activity);
       const time = new Date(beginning).toISOString();
-      assert.deepEqual(seen['deliveries'], [[time, 2]]);
-      assert.deepEqual(seen['delivery_failures'], [[time, 1]]);
-      assert.deepEqual(seen['deliveries_oldest'], [[time, 75]]);
+      assert.deepEqual(seen['webhooks_delivered'], [[time, 2]]);
+      assert.deepEqual(seen['webhooks_failed'], [[time, 1]]);
+      assert.deepEqual(seen['webhooks_oldest'], [[time, 75]]);
     });
 
     test('adds up what the replicas did in each interval, and shows it for an hour', async (context) => {
