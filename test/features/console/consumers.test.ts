@@ -44,6 +44,21 @@ describe('consumers and the access log in the console', {
   const showsOnly = (page: Page, names: string[]) =>
     eventually(async () => assert.deepEqual((await namesIn(page).allTextContents()).toSorted(), names));
 
+  test('has the buttons of a row side by side, and labels on the line of their values', async () => {
+    const { id } = await make('One line');
+    const { page, close } = await open('#/consumers');
+    const row = page.getByRole('row').filter({ hasText: id });
+    const [rotate, disable] = [/^Rotate/, /^Disable/].map((name) => row.getByRole('button', { name }));
+    await page.setViewportSize({ width: 1440, height: 900 });
+    assert.equal((await rotate?.boundingBox())?.y, (await disable?.boundingBox())?.y);
+    await page.setViewportSize({ width: 390, height: 844 });
+    const [label, value] = await page.evaluate<string[]>(
+      `["::before", null].map((part) => getComputedStyle(document.querySelector('td[data-title=Permissions]'), part).lineHeight)`,
+    );
+    assert.equal(label, value);
+    await close();
+  });
+
   test('finds one among many, and keeps the search for a reload, a link and Back', async () => {
     for (let n = 0; n < 60; n += 1) await make(`Agency ${n}`);
     const wanted = await make('Needle Travel');

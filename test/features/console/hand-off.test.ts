@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Page, Request } from 'playwright-core';
+import type { Locator, Page, Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { assertKeepsNoCredentials, chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
@@ -55,6 +55,19 @@ describe('the hand-off in a browser', {
     await shown.getByRole('heading', { name: name ?? '' }).waitFor();
     assert.ok((await shown.content()).includes(externalId));
     await assertKeepsNoCredentials(page, gateway.console);
+    await close();
+  });
+
+  test('leaves no gap in the card beside one that was handed off', async () => {
+    const { page, close } = await openForMember();
+    const [card, beside] = [0, 1].map((n) => page.getByRole('article').nth(n)) as [Locator, Locator];
+    await card.getByRole('button', { name: 'Hand off as quote' }).click();
+    await textOf(card.getByRole('status'), /created/);
+    const details = await beside.getByText('Details', { exact: true }).boundingBox();
+    const button = await beside.getByRole('button', { name: 'Hand off as quote' }).boundingBox();
+    assert.ok(details && button);
+    const gap = button.y - details.y - details.height;
+    assert.ok(gap >= 0 && gap < 24, `${gap} px`);
     await close();
   });
 
