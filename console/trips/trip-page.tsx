@@ -26,6 +26,8 @@ interface Item {
   /** Path of the record in the API. */
   path: string;
   facts: AtAGlance;
+  /** Why the hand-off failed, or the last one that was to update this record. */
+  failure?: string | undefined;
   /** RFC 3339. */
   createdAt: string | null;
 }
@@ -144,21 +146,23 @@ function itemsOf(
     ...bookings.map((one) => recordItem('Booking', 'bookings', one)),
     ...(reservations as unknown as Listed[]).map((one) => recordItem('Reservation', 'reservations', one)),
   ];
+  const failures = new Map(handoffs.map(({ external_id, problem }) => [external_id, problem?.title]));
   const waiting = handoffs.map((handoff): Item => {
-    const { external_id: id, type, status, request, accepted_at } = handoff;
+    const { external_id: id, type, status, request, accepted_at, problem } = handoff;
     return {
       what: 'Hand-off',
       id,
       name: request?.result.name ?? (type === 'quote' ? 'Quote' : 'Booking'),
       source: request?.result.source ?? '',
       status: status === 'accepted' ? 'waiting' : status,
+      failure: problem?.title,
       address: `#/handoffs/${id}`,
       path: `/v1/handoffs/${id}`,
       facts: factsOf(handoff) ?? glance(null),
       createdAt: accepted_at,
     };
   });
-  return [...records, ...waiting];
+  return [...records.map((one) => ({ ...one, failure: failures.get(one.id) })), ...waiting];
 }
 
 type Listed = {
@@ -200,7 +204,20 @@ const columns: Column<Item>[] = [
   { title: 'Type', cell: ({ what }) => what },
   { title: 'Supplier', cell: ({ source }) => source },
   { title: 'Amount', isNumber: true, cell: ({ facts: { price } }) => price && <Amount money={price} /> },
-  { title: 'Status', cell: ({ status }) => <Badge>{status}</Badge> },
+  {
+    title: 'Status',
+    cell: ({ what, id, status, failure }) => (
+      <>
+        <Badge>{status}</Badge>
+        {failure !== undefined && what === 'Hand-off' && <p class="quiet">{failure}</p>}
+        {failure !== undefined && what !== 'Hand-off' && (
+          <p>
+            <span class="badge bad">update failed</span> <a href={`#/handoffs/${id}`}>{failure}</a>
+          </p>
+        )}
+      </>
+    ),
+  },
   { title: 'Created', cell: ({ createdAt }) => <Ago at={createdAt} /> },
 ];
 

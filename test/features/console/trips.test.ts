@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { untilHandoff } from '../../support/handoffs.ts';
 import { chooseMember, openSignedIn, textOf } from './pages.ts';
 
 const program = findChromium();
@@ -112,6 +113,34 @@ describe('trips in a browser', {
     await page.getByRole('button', { name: 'Hand off 1 as quote' }).click();
     await textOf(page.getByRole('status'), /Fine.*quote created/s);
     assert.equal(sent.length, 1);
+    await close();
+  });
+
+  test('an update that failed is told at the record that it was for', async () => {
+    const trip = { trip_id: randomUUID(), member_id: gateway.org.memberId };
+    const handOff = (name: string, headers: Record<string, string> = {}) => {
+      const body = { type: 'quote', ...trip, result: offer(name, '10.00'), reference: 'offer-1' };
+      const update = headers['prefer'] !== undefined && { on_repeat: 'update' };
+      return gateway.request('/api/v1/handoff', { body: { ...body, ...update }, headers });
+    };
+    assert.equal((await handOff('Casa Before')).status, 201);
+    await gateway.org.arm({
+      match: { object: 'Quote__c' },
+      effect: { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'Not now' },
+    });
+    const accepted = await handOff('Casa After', { prefer: 'respond-async' });
+    assert.equal(accepted.status, 202);
+    const { external_id: id } = (await accepted.json()) as { external_id: string };
+    await untilHandoff(gateway, id, ({ status }) => status === 'failed');
+    await gateway.org.disarm();
+    const { page, close } = await openSignedIn(browser, gateway, gateway.console, `#/trips/${trip.trip_id}`);
+    const row = page
+      .getByRole('region', { name: 'Items of the trip' })
+      .getByRole('row')
+      .filter({ hasText: 'Casa Before' });
+    await textOf(row, /update failed/);
+    await row.getByRole('link').last().click();
+    await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*Not now/s);
     await close();
   });
 
