@@ -66,9 +66,11 @@ function faultOf(status: number | null): string | undefined {
 
 /** One entry stands for several requests where there were very many. */
 function Request({ attempt: { endpoint, count } }: PartProps): VNode {
+  const [method, path] = endpoint.split(' ');
+  const isUnknown = path === 'none';
   return (
     <>
-      <code>{endpoint}</code>{' '}
+      {isUnknown ? `${method}, unknown path` : <code>{endpoint}</code>}{' '}
       {count > 1 && <span class="quiet">{count.toLocaleString('en')} times within a minute</span>}
     </>
   );

@@ -147,6 +147,9 @@ describe('what people look after in the console', {
     await textOf(rows.nth(1), /Request error 404/);
     await page.evaluate(`location.hash = '#/access-log?request_id=${found}'`);
     await textOf(rows.nth(1), /Accepted 200/);
+    const lost = await asked('/v1/nothing');
+    await page.evaluate(`location.hash = '#/access-log?request_id=${lost}'`);
+    await textOf(rows.nth(1), /Request error 404.*GET, unknown path/);
     await close();
   });
 
