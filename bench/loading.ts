@@ -12,7 +12,7 @@ import { newConsumer } from '../src/identity/consumers/consumer-store.ts';
 import { createConsumers } from '../src/identity/consumers/consumers.ts';
 import { makeConsumerId, makeCredentialPair } from '../src/identity/consumers/credentials.ts';
 import { consumerSecretName } from '../src/identity/consumers/stored-consumer.ts';
-import { makeFolder } from '../src/platform/base/durable-file.ts';
+import { makeFolder } from '../src/platform/base/files.ts';
 import { createLog } from '../src/platform/observability/log.ts';
 import { createMetrics } from '../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../src/platform/secrets/file.ts';

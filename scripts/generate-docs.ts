@@ -6,7 +6,7 @@ import { documentedRoutes } from '../src/app/routes.ts';
 import { settingsTable } from '../src/app/settings.ts';
 import { errorTable } from '../src/crm/rest/error-codes.ts';
 import { problemCodeOf } from '../src/crm/rest/problems.ts';
-import { type ProblemCode, problems } from '../src/platform/base/problems.ts';
+import { type ProblemCode, problems } from '../src/platform/base/problem.ts';
 import { type Setting, text } from '../src/platform/settings/setting.ts';
 import { mappingSchema } from '../src/records/mapping.ts';
 import { deployFiles } from './deploy-files.ts';

@@ -2,7 +2,7 @@ import { createHousekeeping } from '../api/idempotency/housekeeping.ts';
 import { createReconcile } from '../api/pipeline/run-route.ts';
 import type { Route } from '../api/route.ts';
 import type { Core, Started } from '../feature.ts';
-import { waitUntilAvailable } from '../platform/base/wait-until-available.ts';
+import { waitUntilAvailable } from '../platform/base/waiting.ts';
 import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
 
 export function startJobs(

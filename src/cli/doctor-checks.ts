@@ -18,7 +18,7 @@ import { features } from '../features.ts';
 import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
 import { wallMs } from '../platform/base/chance.ts';
-import { FileLockHeld, lockDataDir } from '../platform/base/file-lock.ts';
+import { FileLockHeld, lockDataDir } from '../platform/base/files.ts';
 import { cacheKeyName, createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
 import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { ClaimsTable } from '../api/idempotency/claims-table.ts';
 import type { Eraser, Erasure, ErasureStores } from '../feature.ts';
 import { features } from '../features.ts';
-import { isUuid } from '../platform/base/uuid.ts';
+import { isUuid } from '../platform/base/text.ts';
 import {
   addGroup,
   CommandFailed,

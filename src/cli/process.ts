@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { App } from '../app/app.ts';
 import { settingsTable } from '../app/settings.ts';
 import { monotonicMs, setTimeout } from '../platform/base/chance.ts';
-import { FileLockHeld } from '../platform/base/file-lock.ts';
+import { FileLockHeld } from '../platform/base/files.ts';
 import { createLog, type Log } from '../platform/observability/log.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { similarVariables } from '../platform/settings/variables.ts';

@@ -1,5 +1,5 @@
 import { wallMs } from '../platform/base/chance.ts';
-import { Listeners } from '../platform/base/listeners.ts';
+import { Listeners } from '../platform/base/concurrency.ts';
 import type { Locks } from '../platform/base/lock.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import { createHttp, type Http } from '../platform/http/http.ts';

@@ -1,5 +1,5 @@
 import type { Call } from '../platform/base/call.ts';
-import { Listeners } from '../platform/base/listeners.ts';
+import { Listeners } from '../platform/base/concurrency.ts';
 import type { Log } from '../platform/observability/log.ts';
 import { listOf, type Resources, untyped } from '../records/mapping.ts';
 import type { LookAtOrg, Misfit } from '../records/org-fit.ts';

@@ -1,6 +1,6 @@
 import type { Call } from '../platform/base/call.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
-import { isUuid } from '../platform/base/uuid.ts';
+import { isUuid } from '../platform/base/text.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
 import { ownerField } from '../records/created-by.ts';

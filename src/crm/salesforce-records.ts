@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { type Call, remainingMs } from '../platform/base/call.ts';
+import { type Call, remainingMs, requireLive } from '../platform/base/call.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
-import { inTime } from '../platform/base/in-time.ts';
-import { requireLive } from '../platform/base/mode.ts';
 import { Problem, withSecondLook } from '../platform/base/problem.ts';
-import { isUuid } from '../platform/base/uuid.ts';
+import { isUuid } from '../platform/base/text.ts';
+import { inTime } from '../platform/base/waiting.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { creatorOf } from '../records/created-by.ts';

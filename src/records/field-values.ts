@@ -1,7 +1,6 @@
 import { compactField } from '../platform/base/json-text.ts';
-import { Problem } from '../platform/base/problem.ts';
-import type { Fault } from '../platform/base/problems.ts';
-import { splitText, type TextColumns } from '../platform/base/split-text.ts';
+import { type Fault, Problem } from '../platform/base/problem.ts';
+import { splitText, type TextColumns } from '../platform/base/text.ts';
 import type { OrgFit } from './org-fit.ts';
 import { isSame, type ReadValue, readJsonValue } from './org-types.ts';
 import type { FieldValues } from './records.ts';

@@ -15,7 +15,7 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml';
-import { isObject } from '../platform/base/is-object.ts';
+import { isObject } from '../platform/base/json-text.ts';
 import { type Mapping, mappingSchema, pointerParts, type ResourceMapping, resourcesOf } from './mapping.ts';
 import { type Field, lookupColumns, type Resource } from './resource.ts';
 

@@ -1,6 +1,5 @@
 import type { TSchema } from 'typebox';
-import { type Call, isFieldVisible } from '../platform/base/call.ts';
-import { modeOf } from '../platform/base/mode.ts';
+import { type Call, isFieldVisible, modeOf } from '../platform/base/call.ts';
 import { shownOfMember, withMember } from './included-member.ts';
 import { member as usualMember } from './members.ts';
 import type { MemberCache, RecordCopy } from './offers.ts';

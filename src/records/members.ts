@@ -1,5 +1,4 @@
-import { Problem } from '../platform/base/problem.ts';
-import type { ProblemFacts } from '../platform/base/problems.ts';
+import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
 import { defineResource, text, timestamp, uuid } from './resource.ts';
 
 /** Members are the CRM's contacts, where no mapping names another object; the service reads them and never writes them. */

@@ -1,5 +1,4 @@
-import { Problem } from '../platform/base/problem.ts';
-import type { ProblemFacts } from '../platform/base/problems.ts';
+import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
 
 export type Need = 'read' | 'write' | 'filter' | 'create';
 

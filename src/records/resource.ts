@@ -1,6 +1,6 @@
 import { type TBoolean, type TObject, type TSchema, type TString, Type } from 'typebox';
 import { currentSchema } from '../platform/base/current-schema.ts';
-import type { TextColumns } from '../platform/base/split-text.ts';
+import type { TextColumns } from '../platform/base/text.ts';
 import { OrgFit } from './org-fit.ts';
 import { filterSchemaOf, type OrgType, schemaOf } from './org-types.ts';
 

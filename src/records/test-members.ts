@@ -1,4 +1,4 @@
-import { modeOf } from '../platform/base/mode.ts';
+import { modeOf } from '../platform/base/call.ts';
 import type { Creator } from './created-by.ts';
 
 /** Faults by the end of a member's id: a write of a test consumer for it meets the same fault each time. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ProblemCode } from '../../src/platform/base/problems.ts';
+import type { ProblemCode } from '../../src/platform/base/problem.ts';
 import type { Credentials, RequestOptions, TestGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
 import { recordFor } from '../support/records.ts';

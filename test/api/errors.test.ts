@@ -6,7 +6,7 @@ import { Client } from 'pg';
 import { problemCodes } from '../../src/api/openapi/problem-responses.ts';
 import { defineRoute } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
-import { type ProblemCode, problems } from '../../src/platform/base/problems.ts';
+import { type ProblemCode, problems } from '../../src/platform/base/problem.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { problems } from '../../src/platform/base/problems.ts';
+import { problems } from '../../src/platform/base/problem.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 describe('the type of a problem', () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, mock, test } from 'node:test';
 import { SecretWrites } from '../../src/api/pipeline/secret-writes.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
-import { acquireFileLock } from '../../src/platform/base/file-lock.ts';
+import { acquireFileLock } from '../../src/platform/base/files.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway } from '../support/gateway.ts';
 

@@ -123,8 +123,8 @@ describe('a planted violation is found', () => {
     ],
     'of the service by a simulator': [
       'simulators/salesforce/x.ts',
-      "import '../../src/platform/base/uuid.ts';",
-      'src/platform/base/uuid.ts',
+      "import '../../src/platform/base/text.ts';",
+      'src/platform/base/text.ts',
     ],
     'of a simulator by the service, when it runs': [
       'src/app.ts',
@@ -145,8 +145,8 @@ describe('a planted violation is found', () => {
     'of a package that has no home': ['src/platform/base/x.ts', "import 'left-pad';", 'left-pad'],
     'by a folder that has no rule': [
       'src/novel/x.ts',
-      "import '../platform/base/uuid.ts';",
-      'src/platform/base/uuid.ts',
+      "import '../platform/base/text.ts';",
+      'src/platform/base/text.ts',
     ],
   };
   for (const [what, [file, code, imported]] of Object.entries(forbidden)) {

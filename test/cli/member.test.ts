@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Redis } from 'ioredis';
 import { Client } from 'pg';
-import { lockDataDir } from '../../src/platform/base/file-lock.ts';
+import { lockDataDir } from '../../src/platform/base/files.ts';
 import { migrate } from '../../src/platform/store/migrate.ts';
 import { openPglite } from '../../src/platform/store/pglite.ts';
 import { codeBlocks, readPage } from '../docs/pages.ts';

@@ -7,8 +7,7 @@ import {
 } from '../../simulators/salesforce/simulator.ts';
 import { type Crm, type CrmOptions, createCrm } from '../../src/crm/crm.ts';
 import { type Call, startCall } from '../../src/platform/base/call.ts';
-import { Problem } from '../../src/platform/base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../src/platform/base/problems.ts';
+import { Problem, type ProblemCode, type ProblemFacts } from '../../src/platform/base/problem.ts';
 import { createMemoryCache } from '../../src/platform/cache/memory.ts';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { createMetrics, type Metrics } from '../../src/platform/observability/metrics.ts';

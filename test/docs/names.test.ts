@@ -7,7 +7,7 @@ import { createAllMetrics } from '../../src/app/metrics.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { settingsTable } from '../../src/app/settings.ts';
 import { createProgram } from '../../src/cli/cli.ts';
-import { type ProblemCode, problems } from '../../src/platform/base/problems.ts';
+import { type ProblemCode, problems } from '../../src/platform/base/problem.ts';
 import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
 import { codeBlocks, markdownFiles, readPage, root } from './pages.ts';
 

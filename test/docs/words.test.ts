@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { problems } from '../../src/platform/base/problems.ts';
+import { problems } from '../../src/platform/base/problem.ts';
 import { markdownFiles, readPage } from './pages.ts';
 
 /** Words that say nothing, flatter, or claim that what readers find hard is not. */

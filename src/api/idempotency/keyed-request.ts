@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { Problem } from '../../platform/base/problem.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { isUuid } from '../../platform/base/text.ts';
 
 /**
  * Starts the name under which claims of requests without a key are kept: no consumer's id does, so no key that is sent ever meets

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import { createBatcher } from '../../platform/base/batcher.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import { now } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';

@@ -1,6 +1,5 @@
 import { ownableResources } from '../../identity/consumers/consumer.ts';
-import type { Problem } from '../../platform/base/problem.ts';
-import { type ProblemCode, problems } from '../../platform/base/problems.ts';
+import { type Problem, type ProblemCode, problems } from '../../platform/base/problem.ts';
 import {
   exampleProblem,
   exampleRequestId,

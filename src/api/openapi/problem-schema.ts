@@ -1,4 +1,4 @@
-import { problems } from '../../platform/base/problems.ts';
+import { problems } from '../../platform/base/problem.ts';
 import { mostErrors } from '../pipeline/framework-errors.ts';
 
 /** Schema of every error (RFC 9457). Open, since fields may be added within a version. */

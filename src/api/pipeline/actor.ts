@@ -1,5 +1,5 @@
 import { Problem } from '../../platform/base/problem.ts';
-import { isVisible, visibleRule } from '../../platform/base/visible-text.ts';
+import { isVisible, visibleRule } from '../../platform/base/text.ts';
 import { isPublic, type Route } from '../route.ts';
 import type { Step } from './step.ts';
 

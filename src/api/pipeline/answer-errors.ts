@@ -1,7 +1,7 @@
 import { TLSSocket } from 'node:tls';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { BearerTokens } from '../../identity/consumers/authentication.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import type { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { bearerTokenIn, markTest } from './authentication.ts';

@@ -20,8 +20,8 @@ import {
   requireOneOf,
 } from '../../identity/consumers/permissions.ts';
 import type { Caller, Person } from '../../identity/consumers/scopes.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
 import { formatTimestamp } from '../../platform/base/moment.ts';
 import { networkOf, normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';

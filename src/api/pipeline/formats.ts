@@ -1,6 +1,5 @@
 import { readMoment } from '../../platform/base/moment.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
-import { isVisible } from '../../platform/base/visible-text.ts';
+import { isUuid, isVisible } from '../../platform/base/text.ts';
 
 /** Text that the CRM and the database can both hold: well-formed Unicode without the NUL character. */
 function isText(value: string): boolean {

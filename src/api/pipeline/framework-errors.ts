@@ -1,8 +1,7 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
 import { momentRule } from '../../platform/base/moment.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
-import { visibleRule } from '../../platform/base/visible-text.ts';
+import { type Fault, Problem } from '../../platform/base/problem.ts';
+import { visibleRule } from '../../platform/base/text.ts';
 import { patterns } from './formats.ts';
 
 export const maxFaults = 20;

@@ -1,6 +1,5 @@
 import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
+import { type Fault, Problem } from '../../platform/base/problem.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 import { problemAnswer } from './problem-answer.ts';
 

@@ -1,5 +1,4 @@
-import { Problem } from '../../platform/base/problem.ts';
-import { type ProblemCode, type ProblemFacts, problems } from '../../platform/base/problems.ts';
+import { Problem, type ProblemCode, type ProblemFacts, problems } from '../../platform/base/problem.ts';
 import type { StoredAnswer } from '../idempotency/keyed-request.ts';
 
 /** Where the problem is explained; its `type` (RFC 9457 section 3.1.1) leads there. */

@@ -3,9 +3,9 @@ import type { AllowanceOwner, Allowances } from '../../identity/rate-limits/allo
 import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
 import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
-import { copyOfText } from '../../platform/base/copy-of-text.ts';
 import { networkOf } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { copyOfText } from '../../platform/base/text.ts';
 
 export interface Headed {
   header(name: string, value: string): unknown;

@@ -1,14 +1,12 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
-import { type Call, startCall, type VisibleFields } from '../../platform/base/call.ts';
+import { type Call, ownWorldOf, startCall, type VisibleFields } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import { isObject } from '../../platform/base/is-object.ts';
-import { ownWorldOf } from '../../platform/base/mode.ts';
-import { Problem, withSecondLook } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
+import { isObject } from '../../platform/base/json-text.ts';
+import { type Fault, Problem, withSecondLook } from '../../platform/base/problem.ts';
 import type { Span } from '../../platform/base/span.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { isUuid } from '../../platform/base/text.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
 import {
   fingerprint,

@@ -2,9 +2,9 @@ import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { hasOneOf } from '../../identity/consumers/permissions.ts';
 import type { Caller } from '../../identity/consumers/scopes.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import { FairQueue } from '../../platform/base/fair-queue.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { FairQueue } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { hungUp } from './read-bytes.ts';
 

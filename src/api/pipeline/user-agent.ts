@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { copyOfText } from '../../platform/base/copy-of-text.ts';
-import { escapeInvisible } from '../../platform/base/visible-text.ts';
+import { copyOfText, escapeInvisible } from '../../platform/base/text.ts';
 
 /** Characters that are kept of what a client calls itself. */
 const maxLength = 255;

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from 'typebox';
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import type { ConnectionState, HealthReport } from '../../platform/observability/health.ts';
 import { defineRoute, json, type Route } from '../route.ts';
 

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
-import { Problem } from '../../platform/base/problem.ts';
-import { type ProblemCode, problems } from '../../platform/base/problems.ts';
+import { Problem, type ProblemCode, problems } from '../../platform/base/problem.ts';
 import { exampleProblem, exampleRequestId, problemAnswer } from '../pipeline/problem-answer.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { prefersHtml } from '../static-body.ts';

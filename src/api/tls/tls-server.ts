@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:https';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { randomBytes } from '../../platform/base/chance.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import { endsOf } from '../../platform/http/connections.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';

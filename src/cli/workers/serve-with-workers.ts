@@ -2,7 +2,7 @@ import cluster from 'node:cluster';
 import { settingsTable } from '../../app/settings.ts';
 import { orgSimulator } from '../../crm/simulated-org.ts';
 import { features } from '../../features.ts';
-import { lockDataDir } from '../../platform/base/file-lock.ts';
+import { lockDataDir } from '../../platform/base/files.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { createOperationsServer } from '../../platform/observability/operations-server.ts';
 import { WorkerMetrics } from '../../platform/observability/worker-metrics.ts';

@@ -1,7 +1,7 @@
 import type { Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { clearTimeout, monotonicMs, setTimeout, timeoutSignal } from '../../platform/base/chance.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { MetricsSnapshot, WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 

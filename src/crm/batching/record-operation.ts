@@ -1,6 +1,6 @@
 import type { Visible } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { splitText } from '../../platform/base/split-text.ts';
+import { splitText } from '../../platform/base/text.ts';
 import { ownerField } from '../../records/created-by.ts';
 import { detailsTooLarge } from '../../records/field-values.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { inTime } from '../../platform/base/in-time.ts';
+import { inTime } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Database } from '../../platform/store/database.ts';
 

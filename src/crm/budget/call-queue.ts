@@ -1,5 +1,5 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
-import { FairQueue } from '../../platform/base/fair-queue.ts';
+import { FairQueue } from '../../platform/base/concurrency.ts';
 import { Allowance } from './allowance.ts';
 import type { BudgetLimits } from './bucket.ts';
 

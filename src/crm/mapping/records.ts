@@ -1,7 +1,5 @@
-import { isObject } from '../../platform/base/is-object.ts';
-import { rawJson } from '../../platform/base/json-text.ts';
-import { joinText, splitText } from '../../platform/base/split-text.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { isObject, rawJson } from '../../platform/base/json-text.ts';
+import { isUuid, joinText, splitText } from '../../platform/base/text.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { isDate, isNumber } from '../../records/org-types.ts';
 import type { FieldValues, Links } from '../../records/records.ts';

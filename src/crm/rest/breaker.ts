@@ -1,6 +1,6 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';

@@ -1,5 +1,4 @@
-import { Problem } from '../../platform/base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
+import { Problem, type ProblemCode, type ProblemFacts } from '../../platform/base/problem.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { Resource } from '../../records/resource.ts';
 import { apiFieldOf, lookupFieldOf, namesIn } from '../mapping/names.ts';

@@ -1,6 +1,6 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { CrmFailure } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';

@@ -1,5 +1,5 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import type { CrmRequest } from './request.ts';

@@ -1,5 +1,5 @@
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import { FairQueue } from '../../platform/base/fair-queue.ts';
+import { FairQueue } from '../../platform/base/concurrency.ts';
 
 export class Slots {
   readonly #mostOfOne: number;

@@ -1,7 +1,6 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { monotonicMs, wallMs } from '../../platform/base/chance.ts';
-import type { Span } from '../../platform/base/span.ts';
-import { traceHeaders } from '../../platform/base/trace-context.ts';
+import { type Span, traceHeaders } from '../../platform/base/span.ts';
 import { type Http, HttpFailure, type HttpRequest } from '../../platform/http/http.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { AccessToken } from '../token/access-token.ts';

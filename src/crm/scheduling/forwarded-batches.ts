@@ -1,6 +1,5 @@
 import { clearTimeout, now, randomUUID, setImmediate, setTimeout } from '../../platform/base/chance.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { ProblemCode, ProblemFacts } from '../../platform/base/problems.ts';
+import { Problem, type ProblemCode, type ProblemFacts } from '../../platform/base/problem.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure.ts';
 

@@ -1,4 +1,4 @@
-import type { FairQueue } from '../../platform/base/fair-queue.ts';
+import type { FairQueue } from '../../platform/base/concurrency.ts';
 import { mostHeavyParts } from '../budget/call-queue.ts';
 import { largestBatch } from '../rest/request.ts';
 

@@ -1,6 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs, now } from '../../platform/base/chance.ts';
-import { FairQueue } from '../../platform/base/fair-queue.ts';
+import { FairQueue } from '../../platform/base/concurrency.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../rest/permits.ts';
 import { largestBatch } from '../rest/request.ts';

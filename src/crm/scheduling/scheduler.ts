@@ -1,6 +1,6 @@
 import { type Call, isAlone, remainingMs, startCall } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, now, setTimeout } from '../../platform/base/chance.ts';
-import type { FairQueue } from '../../platform/base/fair-queue.ts';
+import type { FairQueue } from '../../platform/base/concurrency.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { MixedCall } from '../batching/mixed-call.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';

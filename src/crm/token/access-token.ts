@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { isObject } from '../../platform/base/is-object.ts';
-import { isLoopback } from '../../platform/base/loopback.ts';
+import { isObject } from '../../platform/base/json-text.ts';
 import { readMoment } from '../../platform/base/moment.ts';
+import { isLoopback } from '../../platform/base/networks.ts';
 
 export interface AccessToken {
   accessToken: string;

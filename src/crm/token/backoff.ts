@@ -1,5 +1,5 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
 import type { SignInRefusal } from './token-failure.ts';

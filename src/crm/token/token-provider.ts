@@ -1,8 +1,8 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { monotonicMs, randomFraction, sleep } from '../../platform/base/chance.ts';
-import { inTime } from '../../platform/base/in-time.ts';
 import type { Lock, Locks } from '../../platform/base/lock.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { inTime } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';

@@ -1,5 +1,5 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { now } from '../../platform/base/chance.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { CrmWebhookMetrics } from './metrics.ts';
 import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { setImmediate, wallMs } from '../../platform/base/chance.ts';
-import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { type Polling, startPolling } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';

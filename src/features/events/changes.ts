@@ -1,5 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
-import { type Polling, startPolling } from '../../platform/base/poll.ts';
+import { type Polling, startPolling } from '../../platform/base/waiting.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { missingIdOf } from '../../records/changes.ts';

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import {

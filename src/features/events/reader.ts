@@ -1,7 +1,7 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
 import { startCall } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, setTimeout, wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangeSource } from '../../records/changes.ts';

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { Mode } from '../../platform/base/mode.ts';
+import type { Mode } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import { isOfTest, timeNow } from '../../platform/store/statements.ts';

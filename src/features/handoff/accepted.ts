@@ -1,5 +1,5 @@
 import type { Visible } from '../../platform/base/call.ts';
-import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
+import type { Fault, ProblemCode } from '../../platform/base/problem.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffRequest, HandoffType } from './handoff.ts';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { isUuid } from '../../platform/base/text.ts';
 import {
   addGroup,
   addIdCommand,

@@ -1,6 +1,5 @@
 import { type Call, withChanges } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { ProblemCode } from '../../platform/base/problems.ts';
+import { Problem, type ProblemCode } from '../../platform/base/problem.ts';
 import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';

@@ -9,9 +9,8 @@ import {
 } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
 import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
-import { isFieldVisible } from '../../platform/base/call.ts';
+import { adapterFor, isFieldVisible, type Mode } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import { adapterFor, type Mode } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { shareProbe } from '../../platform/observability/health.ts';

@@ -1,9 +1,8 @@
-import { pauseAfter } from '../../platform/base/backoff.ts';
-import { type Call, startCall, type Visible } from '../../platform/base/call.ts';
+import { type Call, ownWorldOf, startCall, type Visible } from '../../platform/base/call.ts';
 import { now, randomUUID } from '../../platform/base/chance.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
-import { ownWorldOf } from '../../platform/base/mode.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';

@@ -1,11 +1,10 @@
 import type { Claim } from '../../api/idempotency/ledger.ts';
 import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
-import { createBatcher } from '../../platform/base/batcher.ts';
-import type { Call } from '../../platform/base/call.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
+import type { Call, Mode } from '../../platform/base/call.ts';
 import { setImmediate, sleep, wallMs } from '../../platform/base/chance.ts';
-import type { Mode } from '../../platform/base/mode.ts';
-import { type Polling, startPolling } from '../../platform/base/poll.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { type Polling, startPolling } from '../../platform/base/waiting.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { namesFrom } from '../../records/field-values.ts';

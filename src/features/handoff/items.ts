@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { uuidOfHash } from '../../platform/base/uuid.ts';
+import { uuidOfHash } from '../../platform/base/text.ts';
 import { type KeySet, loadOrCreateKeySet } from '../../platform/secrets/key-set.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { HandoffType } from './handoff.ts';

@@ -8,8 +8,7 @@ import {
 } from '../../api/history.ts';
 import { type KnownRequest, requestsAbout } from '../../api/idempotency/requests-about.ts';
 import type { Route } from '../../api/route.ts';
-import { isFieldVisible } from '../../platform/base/call.ts';
-import { isRecordVisible, ownWorldOf } from '../../platform/base/mode.ts';
+import { isFieldVisible, isRecordVisible, ownWorldOf } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 
 /** The permission that a subject is read by; undefined where it depends on its type. */

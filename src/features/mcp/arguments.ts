@@ -1,6 +1,5 @@
 import type { Route } from '../../api/route.ts';
-import { isObject } from '../../platform/base/is-object.ts';
-import { fieldTexts, replaceFields } from '../../platform/base/json-text.ts';
+import { fieldTexts, isObject, replaceFields } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
 
 export interface Arguments {

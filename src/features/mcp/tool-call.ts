@@ -10,7 +10,7 @@ import {
   startOfValue,
 } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { escapeDirectionsInValues } from '../../platform/base/visible-text.ts';
+import { escapeDirectionsInValues } from '../../platform/base/text.ts';
 import { type Arguments, otherNames, withDetailsAsObjects, withRouteNames } from './arguments.ts';
 import { type Intent, problemForTool } from './intent.ts';
 import type { ToolWords } from './tool-words.ts';

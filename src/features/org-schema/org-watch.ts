@@ -1,8 +1,7 @@
 import type { OrgSchema } from '../../crm/org-schema.ts';
 import { startCall } from '../../platform/base/call.ts';
 import { now, randomUUID, setTimeout } from '../../platform/base/chance.ts';
-import { inTime } from '../../platform/base/in-time.ts';
-import { type Polling, startPolling } from '../../platform/base/poll.ts';
+import { inTime, type Polling, startPolling } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { OrgRefusal } from '../../records/org-fit.ts';
 import { type DescribedObjectsTable } from './described-objects-table.ts';

@@ -1,6 +1,6 @@
+import { modeOf } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, randomFraction, setTimeout, wallMs } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
-import { startPolling } from '../../platform/base/poll.ts';
+import { startPolling } from '../../platform/base/waiting.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { shownTo } from '../events/event-visibility.ts';

@@ -1,4 +1,4 @@
-import { createBatcher } from '../../platform/base/batcher.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import { sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { DeliveryQueue, DeliveryResult } from './delivery-queue.ts';

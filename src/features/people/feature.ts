@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { forgetPersonInAttempts } from '../../identity/audit/attempt-table.ts';
 import { sessions as offer } from '../../identity/consumers/authentication.ts';
-import { isLoopback } from '../../platform/base/loopback.ts';
+import { isLoopback } from '../../platform/base/networks.ts';
 import {
   addGroup,
   CommandFailed,

@@ -1,6 +1,6 @@
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { type Claims, claimsThatCount, mayActAs } from '../../identity/consumers/people.ts';
-import { escapeInvisible } from '../../platform/base/visible-text.ts';
+import { escapeInvisible } from '../../platform/base/text.ts';
 
 export interface SignedInPerson {
   subject: string;

@@ -1,6 +1,6 @@
 import * as openid from 'openid-client';
 import { monotonicMs } from '../../platform/base/chance.ts';
-import { isLoopback } from '../../platform/base/loopback.ts';
+import { isLoopback } from '../../platform/base/networks.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 
 const metadataMs = 300_000;

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { isLoopback } from '../../platform/base/loopback.ts';
+import { isLoopback } from '../../platform/base/networks.ts';
 import { httpUrl, like, setting, text } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 

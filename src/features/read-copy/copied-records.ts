@@ -1,4 +1,4 @@
-import { createBatcher } from '../../platform/base/batcher.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';

@@ -1,7 +1,7 @@
-import { createBatcher } from '../../platform/base/batcher.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import type { Listeners } from '../../platform/base/listeners.ts';
+import type { Listeners } from '../../platform/base/concurrency.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';

@@ -1,5 +1,5 @@
 import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 
 /** How long a report is kept for processes that start later; after longer without a poll the copy is refilled anyway. */

@@ -1,5 +1,5 @@
+import { modeOf } from '../../platform/base/call.ts';
 import { now, randomUUID, wallMs } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { MemberCache } from '../../records/offers.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';

@@ -1,4 +1,4 @@
-import { splitsAnywhere, type TextColumns } from '../../platform/base/split-text.ts';
+import { splitsAnywhere, type TextColumns } from '../../platform/base/text.ts';
 import type { BookingOrder, PartStatus } from './connectors/connector.ts';
 import type { Plan } from './plan.ts';
 

@@ -1,9 +1,8 @@
 import { storedBytes } from '../../api/idempotency/answer-text.ts';
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
-import { pauseAfter } from '../../platform/base/backoff.ts';
-import type { Call } from '../../platform/base/call.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { type Call, modeOf } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { ReservationMetrics } from './metrics.ts';

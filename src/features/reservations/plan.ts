@@ -1,5 +1,5 @@
 import type { KeyedRequest } from '../../api/idempotency/keyed-request.ts';
-import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
+import type { Fault, ProblemCode } from '../../platform/base/problem.ts';
 import type { Creator } from '../../records/created-by.ts';
 import type { PartStatus, TableOrder } from './connectors/connector.ts';
 

@@ -1,6 +1,5 @@
 import type { Call } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
+import { type Fault, Problem } from '../../platform/base/problem.ts';
 import type { Resources } from '../../records/mapping.ts';
 import { lateSeconds, type Records } from '../../records/records.ts';
 import { bookingOrder } from './booking-order.ts';

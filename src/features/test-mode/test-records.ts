@@ -1,11 +1,10 @@
-import { createBatcher } from '../../platform/base/batcher.ts';
-import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
+import { type Call, modeOf, remainingMs } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { dayMs } from '../../platform/base/durations.ts';
-import { FairLimiter } from '../../platform/base/fair-limiter.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { FairLimiter } from '../../platform/base/concurrency.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { isUuid } from '../../platform/base/text.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { memberValues } from '../../records/included-member.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { uuidOfHash } from '../../platform/base/uuid.ts';
+import { uuidOfHash } from '../../platform/base/text.ts';
 import type { FieldValues } from '../../records/records.ts';
 import { testFaultOf } from '../../records/test-members.ts';
 

@@ -1,11 +1,9 @@
 import { allows, type Consumer } from '../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../identity/consumers/visible-records.ts';
-import { type Call, isFieldVisible } from '../../platform/base/call.ts';
+import { type Call, isFieldVisible, modeOf } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
-import { isUuid } from '../../platform/base/uuid.ts';
+import { type Fault, Problem } from '../../platform/base/problem.ts';
+import { isUuid } from '../../platform/base/text.ts';
 import { namesFrom } from '../../records/field-values.ts';
 import type { Resources } from '../../records/mapping.ts';
 import { unknownMember } from '../../records/members.ts';

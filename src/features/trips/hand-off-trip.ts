@@ -3,7 +3,7 @@ import { type Claim, recordInUse } from '../../api/idempotency/ledger.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { uuidOfHash } from '../../platform/base/uuid.ts';
+import { uuidOfHash } from '../../platform/base/text.ts';
 import {
   type Found,
   isFromBefore,

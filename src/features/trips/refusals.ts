@@ -2,8 +2,7 @@ import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import { mostErrors } from '../../api/pipeline/framework-errors.ts';
 import { refusalBy } from '../../api/pipeline/hidden-faults.ts';
 import type { Call } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault, ProblemCode } from '../../platform/base/problems.ts';
+import { type Fault, Problem, type ProblemCode } from '../../platform/base/problem.ts';
 import type { HandoffCrm, HandoffType } from '../handoff/handoff.ts';
 import { withoutHidden } from '../handoff/routes/handoff.ts';
 

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { randomUUID, wallMs } from '../../platform/base/chance.ts';
-import { hourMs } from '../../platform/base/durations.ts';
+import { hourMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { hourMs } from '../../platform/base/durations.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { hourMs } from '../../platform/base/moment.ts';
 import { type CallLedger, mostRows, serviceId, usageColumns } from './call-ledger.ts';
 
 export interface UsageParts {

@@ -1,5 +1,5 @@
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 
 export const keptDays = 90;

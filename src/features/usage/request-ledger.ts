@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Attempt, AttemptResult } from '../../identity/audit/attempt.ts';
 import { randomUUID, wallMs } from '../../platform/base/chance.ts';
-import { dayMs } from '../../platform/base/durations.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';

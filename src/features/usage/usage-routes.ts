@@ -3,7 +3,7 @@ import { defineRoute, json, type Route } from '../../api/route.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { isManagedBy } from '../../identity/consumers/test-families.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { dayMs } from '../../platform/base/durations.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { CallLedger } from './call-ledger.ts';
 import { moment, number, rounded } from './crm-usage-route.ts';

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { monotonicMs, randomBytes } from '../../platform/base/chance.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { networkOf } from '../../platform/base/networks.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { type Attempt, type AttemptRecorder, createAttemptIds } from './attempt.ts';

@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { dayMs } from '../../platform/base/durations.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';

@@ -1,7 +1,7 @@
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { dayMs } from '../../platform/base/durations.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { AuditEvent } from './audit-event.ts';
 import type { AuditEventTable } from './audit-event-table.ts';

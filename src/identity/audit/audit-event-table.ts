@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { dayMs } from '../../platform/base/durations.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
 import { firstAttemptIdOf } from './attempt.ts';

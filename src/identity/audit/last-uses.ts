@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { Attempt } from './attempt.ts';
 

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import { siteOf } from '../../platform/base/networks.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';

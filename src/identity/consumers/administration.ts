@@ -1,5 +1,5 @@
+import { type Mode, modeOf } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import { type Mode, modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import {

@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
+import { modeOf } from '../../platform/base/call.ts';
 import { randomBytes } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { hashSecret, isSameHash, maxCredentialLength } from './credentials.ts';

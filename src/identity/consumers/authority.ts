@@ -1,5 +1,5 @@
+import { modeOf } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
-import { modeOf } from '../../platform/base/mode.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Author } from '../audit/audit-event.ts';
 import { invalidCredentials } from './authentication.ts';

@@ -1,5 +1,4 @@
-import { isFieldVisible } from '../../platform/base/call.ts';
-import { type Mode, modeOf } from '../../platform/base/mode.ts';
+import { isFieldVisible, type Mode, modeOf } from '../../platform/base/call.ts';
 import { containsNetworks } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import {

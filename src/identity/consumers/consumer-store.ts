@@ -1,4 +1,4 @@
-import type { Mode } from '../../platform/base/mode.ts';
+import type { Mode } from '../../platform/base/call.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { KeySet } from '../../platform/secrets/key-set.ts';
 import { type SecretsManager, VersionConflict } from '../../platform/secrets/secrets-manager.ts';

@@ -1,5 +1,5 @@
-import { dayMs } from '../../platform/base/durations.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf } from '../../platform/base/call.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
 
 export const credentialStates = ['active', 'rotated', 'expired'] as const;

@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { type Mode, modeOf, testIdStart } from '../../platform/base/call.ts';
 import { randomBytes } from '../../platform/base/chance.ts';
-import { type Mode, modeOf, testIdStart } from '../../platform/base/mode.ts';
 
 /**
  * The format of API keys and secrets. Secret scanners can recognise it offline. Alphabet `0-9A-Za-z`; the

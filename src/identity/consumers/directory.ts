@@ -1,9 +1,7 @@
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
+import { coalesce, inParallel } from '../../platform/base/concurrency.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { inParallel } from '../../platform/base/in-parallel.ts';
-import { inTime } from '../../platform/base/in-time.ts';
-import { Pauses } from '../../platform/base/pauses.ts';
+import { inTime, Pauses } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import {

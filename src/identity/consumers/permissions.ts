@@ -1,7 +1,6 @@
 import { isFieldVisible } from '../../platform/base/call.ts';
-import { Problem } from '../../platform/base/problem.ts';
-import type { Fault } from '../../platform/base/problems.ts';
-import { isVisible } from '../../platform/base/visible-text.ts';
+import { type Fault, Problem } from '../../platform/base/problem.ts';
+import { isVisible } from '../../platform/base/text.ts';
 import {
   allows,
   type Consumer,

@@ -1,4 +1,4 @@
-import { createBatcher } from '../../platform/base/batcher.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import { retryOnConflict, type SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import { isConsumerId } from './credentials.ts';
 

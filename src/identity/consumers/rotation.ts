@@ -1,4 +1,4 @@
-import { hourMs } from '../../platform/base/durations.ts';
+import { hourMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { type Consumer, expiryOf, isExpired, type StoredCredential } from './consumer.ts';
 import { isStillListed } from './consumer-view.ts';

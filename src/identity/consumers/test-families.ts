@@ -1,4 +1,4 @@
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { retryOnConflict, type SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Consumer } from './consumer.ts';

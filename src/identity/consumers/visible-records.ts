@@ -1,5 +1,4 @@
-import type { Visible, VisibleFields } from '../../platform/base/call.ts';
-import { modeOf } from '../../platform/base/mode.ts';
+import { modeOf, type Visible, type VisibleFields } from '../../platform/base/call.ts';
 import { ownableResources } from './consumer.ts';
 
 interface Viewer {

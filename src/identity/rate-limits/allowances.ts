@@ -1,8 +1,8 @@
+import { WriteBehind } from '../../platform/base/batching.ts';
 import { clearInterval, setInterval, wallMs } from '../../platform/base/chance.ts';
-import { coalesce } from '../../platform/base/coalesce.ts';
-import { dayMs } from '../../platform/base/durations.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { WriteBehind } from '../../platform/base/write-behind.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { Allowance } from '../consumers/consumer.ts';

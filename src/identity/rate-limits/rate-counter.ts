@@ -1,5 +1,5 @@
+import { inParallel } from '../../platform/base/concurrency.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
-import { inParallel } from '../../platform/base/in-parallel.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { SlidingCount, secondOf, windowSeconds } from './sliding-count.ts';
 

@@ -1,3 +1,8 @@
+/** Whether a value of JSON is an object: no array, no scalar, not null. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
 /*
  * JSON as text: finding one field and removing white space without parsing numbers, so that a value passes through
  * digit for digit. All functions take text that JSON.parse has accepted; for other text the result has no meaning.
@@ -133,12 +138,12 @@ function sortedValue(json: string, start: number, levels: number): Sorted {
 }
 
 function sortedItems(json: string, start: number, levels: number): Sorted {
-  const isObject = json[start] === '{';
+  const hasNames = json[start] === '{';
   const items = new Map<string, string>();
   let at = skipWhiteSpace(json, start + 1);
   while (!closes(json.charCodeAt(at))) {
     let name = String(items.size);
-    if (isObject) {
+    if (hasNames) {
       const end = endOfString(json, at);
       name = stringAt(json, at, end);
       at = skipWhiteSpace(json, skipWhiteSpace(json, end) + 1);
@@ -148,7 +153,7 @@ function sortedItems(json: string, start: number, levels: number): Sorted {
     at = skipWhiteSpace(json, end);
     if (json.charCodeAt(at) === comma) at = skipWhiteSpace(json, at + 1);
   }
-  if (!isObject) return { text: `[${[...items.values()].join(',')}]`, end: at + 1 };
+  if (!hasNames) return { text: `[${[...items.values()].join(',')}]`, end: at + 1 };
   const names = [...items.keys()].sort();
   return { text: `{${names.map((name) => `${name}:${items.get(name)}`).join(',')}}`, end: at + 1 };
 }

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { randomUUID } from '../base/chance.ts';
-import { dayMs } from '../base/durations.ts';
 import type { Lock } from '../base/lock.ts';
+import { dayMs } from '../base/moment.ts';
 import type { Log } from '../observability/log.ts';
 import { createRedisSubscriber, type RedisSubscriber } from './redis-subscriber.ts';
 import { CacheUnavailable, type SharedCache } from './shared-cache.ts';

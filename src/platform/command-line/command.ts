@@ -1,5 +1,5 @@
 import { type Command, Help } from 'commander';
-import { escapeLines } from '../base/visible-text.ts';
+import { escapeLines } from '../base/text.ts';
 import type { Settings } from '../settings/table.ts';
 import type { Database } from '../store/database.ts';
 import { checkMigrated, openDatabase, openDatabaseToRead } from './stores.ts';

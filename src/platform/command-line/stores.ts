@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { monotonicMs, sleep } from '../base/chance.ts';
-import { FileLockHeld, lockDataDir } from '../base/file-lock.ts';
+import { FileLockHeld, lockDataDir } from '../base/files.ts';
 import type { SharedCache } from '../cache/shared-cache.ts';
 import { createLog } from '../observability/log.ts';
 import type { Settings } from '../settings/table.ts';

@@ -1,8 +1,7 @@
 import { Resolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { inTime } from '../base/in-time.ts';
-import { isLoopback } from '../base/loopback.ts';
-import { compileNetworks, isPublicAddress } from '../base/networks.ts';
+import { compileNetworks, isLoopback, isPublicAddress } from '../base/networks.ts';
+import { inTime } from '../base/waiting.ts';
 
 /*
  * What URLs that others name may lead to; such a URL could name a machine inside our own network. A URL is

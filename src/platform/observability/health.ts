@@ -1,5 +1,5 @@
 import { monotonicMs } from '../base/chance.ts';
-import { inTime } from '../base/in-time.ts';
+import { inTime } from '../base/waiting.ts';
 
 export interface ConnectionState {
   connected: boolean;

@@ -2,9 +2,9 @@ import { closeSync, mkdirSync, openSync, renameSync, statSync, writeSync } from 
 import { dirname } from 'node:path';
 import { destination } from 'pino';
 import { setImmediate, wallMs } from '../base/chance.ts';
-import { isObject } from '../base/is-object.ts';
+import { isObject } from '../base/json-text.ts';
 import { formatTimestamp } from '../base/moment.ts';
-import { escapeLines } from '../base/visible-text.ts';
+import { escapeLines } from '../base/text.ts';
 
 /** A file that has grown to this is set aside as `<path>.1`, which replaces the one before. */
 const maxBytes = 16 * 1_048_576;

@@ -25,9 +25,8 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { monotonicMs } from '../base/chance.ts';
-import { inTime } from '../base/in-time.ts';
-import type { Span, SpanAttributes } from '../base/span.ts';
-import type { TraceContext } from '../base/trace-context.ts';
+import type { Span, SpanAttributes, TraceContext } from '../base/span.ts';
+import { inTime } from '../base/waiting.ts';
 import type { Log } from './log.ts';
 
 export interface OtlpTracingOptions {

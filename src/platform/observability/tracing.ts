@@ -1,5 +1,4 @@
-import { type Span, type SpanAttributes, startPlainSpan } from '../base/span.ts';
-import type { TraceContext } from '../base/trace-context.ts';
+import { type Span, type SpanAttributes, startPlainSpan, type TraceContext } from '../base/span.ts';
 import type { OtlpProtocol, OtlpTracingOptions } from './otlp-tracing.ts';
 
 export interface Tracing {

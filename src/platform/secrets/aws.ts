@@ -1,5 +1,5 @@
 import { monotonicMs, randomUUID, sleep } from '../base/chance.ts';
-import { inParallel } from '../base/in-parallel.ts';
+import { inParallel } from '../base/concurrency.ts';
 import { SharedProbe } from '../observability/health.ts';
 import { AwsCalls, AwsRefusal } from './aws-calls.ts';
 import {

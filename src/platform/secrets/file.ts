@@ -4,8 +4,7 @@ import { access, constants, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { monotonicMs } from '../base/chance.ts';
-import { makeFolder, replaceFile, syncFolder } from '../base/durable-file.ts';
-import { acquireFileLock } from '../base/file-lock.ts';
+import { acquireFileLock, makeFolder, replaceFile, syncFolder } from '../base/files.ts';
 import { watchFolder } from './folder-watch.ts';
 import {
   checkSecretName,

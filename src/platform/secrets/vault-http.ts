@@ -1,6 +1,6 @@
 import { Agent, request } from 'undici';
 import { timeoutSignal } from '../base/chance.ts';
-import { isObject } from '../base/is-object.ts';
+import { isObject } from '../base/json-text.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 
 /** Most bytes of an answer: a secret of full size, escaped, or some 40,000 names. */

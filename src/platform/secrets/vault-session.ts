@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { clearTimeout, now, setTimeout } from '../base/chance.ts';
-import { dayMs } from '../base/durations.ts';
+import { dayMs } from '../base/moment.ts';
 import type { Log } from '../observability/log.ts';
 import { SecretsUnavailable } from './secrets-manager.ts';
 import { asObject, refusal, type VaultAnswer, type VaultHttp } from './vault-http.ts';

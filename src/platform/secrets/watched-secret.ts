@@ -1,5 +1,5 @@
 import { clearInterval, setInterval } from '../base/chance.ts';
-import { coalesce } from '../base/coalesce.ts';
+import { coalesce } from '../base/concurrency.ts';
 import type { Secret, SecretsManager } from './secrets-manager.ts';
 
 interface WatchedSecretOptions<T> {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isLoopback } from '../base/loopback.ts';
+import { isLoopback } from '../base/networks.ts';
 import { platformSettings, type Read, type SettingsPart } from './table.ts';
 
 type Platform = Read<typeof platformSettings>;

@@ -1,7 +1,7 @@
 import leven from 'leven';
 import type { TSchema } from 'typebox';
 import Value from 'typebox/value';
-import { isObject } from '../base/is-object.ts';
+import { isObject } from '../base/json-text.ts';
 import type { Setting } from './setting.ts';
 import type { SettingsTable } from './table.ts';
 import { isServiceLink } from './variables.ts';

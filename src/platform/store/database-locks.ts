@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { now, randomUUID } from '../base/chance.ts';
-import { inTime } from '../base/in-time.ts';
 import type { Lock, Locks } from '../base/lock.ts';
+import { inTime } from '../base/waiting.ts';
 import type { Database } from './database.ts';
 import type { Held } from './leases.ts';
 import { interval } from './statements.ts';

@@ -1,6 +1,5 @@
 import { type QueryResult, type RawBuilder, sql } from 'kysely';
-import type { Visible } from '../base/call.ts';
-import { testIdStart } from '../base/mode.ts';
+import { testIdStart, type Visible } from '../base/call.ts';
 import type { Database } from './database.ts';
 import { isStatementTimeout } from './failures.ts';
 

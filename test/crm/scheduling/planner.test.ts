@@ -13,7 +13,7 @@ import {
   planCall,
   type Waiting,
 } from '../../../src/crm/scheduling/planner.ts';
-import { FairQueue } from '../../../src/platform/base/fair-queue.ts';
+import { FairQueue } from '../../../src/platform/base/concurrency.ts';
 
 const [timeoutMs, enoughMs] = [10_000, 1000];
 const allowed: Allowed = { time: 0, timeoutMs, enoughMs, parts: undefined, busyParents: new Set() };

@@ -7,7 +7,7 @@ import { TestRecords } from '../../../src/features/test-mode/test-records.ts';
 import { WorldsTable } from '../../../src/features/test-mode/worlds-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
-import { isUuid } from '../../../src/platform/base/uuid.ts';
+import { isUuid } from '../../../src/platform/base/text.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
 import type { FieldValues } from '../../../src/records/records.ts';

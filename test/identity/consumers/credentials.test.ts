@@ -16,7 +16,7 @@ import {
   maxCredentialLength,
   randomBase62,
 } from '../../../src/identity/consumers/credentials.ts';
-import { modeOf } from '../../../src/platform/base/mode.ts';
+import { modeOf } from '../../../src/platform/base/call.ts';
 
 const base62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const consumerIds = fc.constant(null).map(() => makeConsumerId());

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pauseAfter } from '../../../src/platform/base/backoff.ts';
+import { pauseAfter } from '../../../src/platform/base/waiting.ts';
 
 const after = (failures: readonly number[], pauses: Parameters<typeof pauseAfter>[1]) =>
   failures.map((count) => pauseAfter(count, pauses));

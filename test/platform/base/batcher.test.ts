@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { createBatcher } from '../../../src/platform/base/batcher.ts';
+import { createBatcher } from '../../../src/platform/base/batching.ts';
 
 const never = () => false;
 const batching = {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { coalesce } from '../../../src/platform/base/coalesce.ts';
+import { coalesce } from '../../../src/platform/base/concurrency.ts';
 
 test('calls during a run make one more run, and none are at the same time', async () => {
   let runs = 0;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { FairLimiter } from '../../../src/platform/base/fair-limiter.ts';
+import { FairLimiter } from '../../../src/platform/base/concurrency.ts';
 
 describe('tasks of several tenants', () => {
   it('run one after the other for each tenant, and for few tenants at once', async () => {

@@ -5,7 +5,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { acquireFileLock, FileLockHeld } from '../../../src/platform/base/file-lock.ts';
+import { acquireFileLock, FileLockHeld } from '../../../src/platform/base/files.ts';
 
 describe('lock file', () => {
   let folder: string;

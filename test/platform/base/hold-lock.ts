@@ -1,4 +1,4 @@
-import { acquireFileLock } from '../../../src/platform/base/file-lock.ts';
+import { acquireFileLock } from '../../../src/platform/base/files.ts';
 
 /** `hold PATH`: takes the lock and says so. `count PATH FILE N`: adds 1 to the number in the file N times. */
 const [mode = '', path = '', file = '', times = ''] = process.argv.slice(2);

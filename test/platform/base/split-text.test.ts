@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { joinText, splitsAnywhere, splitText } from '../../../src/platform/base/split-text.ts';
+import { joinText, splitsAnywhere, splitText } from '../../../src/platform/base/text.ts';
 
 const columns = fc.record({ size: fc.integer({ min: 1, max: 12 }), count: fc.integer({ min: 1, max: 8 }) });
 const unit = fc.constantFrom(

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { startPlainSpan } from '../../../src/platform/base/span.ts';
-import { readTraceContext, traceHeaders } from '../../../src/platform/base/trace-context.ts';
+import { readTraceContext, startPlainSpan, traceHeaders } from '../../../src/platform/base/span.ts';
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
 const spanId = '00f067aa0ba902b7';

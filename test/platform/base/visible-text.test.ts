@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { escapeDirections, escapeDirectionsInValues } from '../../../src/platform/base/visible-text.ts';
+import { escapeDirections, escapeDirectionsInValues } from '../../../src/platform/base/text.ts';
 
 const turning = ['\u061c', '\u200e', '\u200f', '\u202a', '\u202e', '\u2066', '\u2069'];
 const text = fc.string({ unit: fc.constantFrom(...turning, '\\', '"', 'u202e', 'a', 'é', '😀') });

@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { modeOf } from '../../../platform/base/call.ts';
 import { formatTimestamp } from '../../../platform/base/moment.ts';
 import { type Activity, intervalSeconds } from '../activity/activity.ts';
 

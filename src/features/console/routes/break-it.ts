@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
 import { defineRoute, json, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { modeOf } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { BreakIt } from '../break-it/break-it.ts';
 

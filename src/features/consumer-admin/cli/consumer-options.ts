@@ -28,7 +28,7 @@ import {
 import type { RequestedPermission } from '../../../identity/consumers/permissions.ts';
 import type { PublicKey } from '../../../identity/consumers/public-keys.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
-import { isVisible } from '../../../platform/base/visible-text.ts';
+import { isVisible } from '../../../platform/base/text.ts';
 import { CommandFailed, exitBadInput } from '../../../platform/command-line/command.ts';
 
 export interface ConsumerOptions {

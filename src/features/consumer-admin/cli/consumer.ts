@@ -8,8 +8,8 @@ import { type Consumers, createConsumers } from '../../../identity/consumers/con
 import { isConsumerId } from '../../../identity/consumers/credentials.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
 import { BrokenConsumer } from '../../../identity/consumers/stored-consumer.ts';
+import { modeOf } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../../platform/cache/authenticated.ts';
 import type { SharedCache } from '../../../platform/cache/shared-cache.ts';

@@ -7,7 +7,7 @@ import { type AuditEvent, auditActions, authorTypes } from '../../../identity/au
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
 import { idsManagedBy } from '../../../identity/consumers/test-families.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { modeOf } from '../../../platform/base/call.ts';
 import { id, mode, moment, orNull, since } from './schemas.ts';
 
 const text = (maxLength: number, description: string, example: string) =>

@@ -9,10 +9,9 @@ import type { Audit } from '../../../identity/audit/audit.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
 import { idsManagedBy } from '../../../identity/consumers/test-families.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
+import { modeOf } from '../../../platform/base/call.ts';
 import { networkOf, normaliseAddress } from '../../../platform/base/networks.ts';
-import { Problem } from '../../../platform/base/problem.ts';
-import type { ProblemCode } from '../../../platform/base/problems.ts';
+import { Problem, type ProblemCode } from '../../../platform/base/problem.ts';
 import { exampleKey, id, mode, moment, orNull, since } from './schemas.ts';
 
 const ownQuery = Type.Object(

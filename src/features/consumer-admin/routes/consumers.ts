@@ -16,10 +16,9 @@ import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import { compareNewestFirst, type ListPosition } from '../../../identity/consumers/directory-index.ts';
 import { isManagedBy } from '../../../identity/consumers/test-families.ts';
 import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
+import { type Mode, modeOf } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
-import { type Mode, modeOf } from '../../../platform/base/mode.ts';
-import { Problem } from '../../../platform/base/problem.ts';
-import type { ProblemCode } from '../../../platform/base/problems.ts';
+import { Problem, type ProblemCode } from '../../../platform/base/problem.ts';
 import {
   authorityOf,
   conditionalAuthorityOf,

@@ -20,7 +20,7 @@ import { maxClaimName, maxClaimValue, maxPeople } from '../../../identity/consum
 import { maxConsumerNameLength } from '../../../identity/consumers/permissions.ts';
 import { maxPublicKeys, publicKeyTypes } from '../../../identity/consumers/public-keys.ts';
 import { maxGraceWindowHours } from '../../../identity/consumers/rotation.ts';
-import { modes } from '../../../platform/base/mode.ts';
+import { modes } from '../../../platform/base/call.ts';
 
 const exampleId = 'con_o2tBsovC6m7gYpQd';
 export const exampleKey = 'hgk_o2tBsovC6m7gYpQd_EXAMPLEEXAMPLEEXAMPLE';

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { type Static, Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { isUuid } from '../../../platform/base/uuid.ts';
+import { isUuid } from '../../../platform/base/text.ts';
 import { isMemberEvent, memberEventTypes } from '../webhook.ts';
 import type { Webhooks } from '../webhooks.ts';
 

@@ -6,11 +6,9 @@ import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../a
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
 import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
 import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';
-import { isRecordVisible } from '../../../platform/base/mode.ts';
-import { Problem } from '../../../platform/base/problem.ts';
-import { problems } from '../../../platform/base/problems.ts';
-import { isUuid } from '../../../platform/base/uuid.ts';
-import { escapeDirections } from '../../../platform/base/visible-text.ts';
+import { isRecordVisible } from '../../../platform/base/call.ts';
+import { Problem, problems } from '../../../platform/base/problem.ts';
+import { escapeDirections, isUuid } from '../../../platform/base/text.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';

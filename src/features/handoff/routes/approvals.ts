@@ -6,9 +6,8 @@ import { defineRoute, type Input, json, type Route } from '../../../api/route.ts
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
-import type { Call } from '../../../platform/base/call.ts';
+import { type Call, modeOf } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
-import { modeOf } from '../../../platform/base/mode.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { StoredHandoff } from '../accepted.ts';
 import { contentReplaced, type Decision } from '../approvals-table.ts';

@@ -1,10 +1,9 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { noExample } from '../../../platform/base/current-schema.ts';
-import { isObject } from '../../../platform/base/is-object.ts';
-import { compactField } from '../../../platform/base/json-text.ts';
+import { compactField, isObject } from '../../../platform/base/json-text.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { isUuid } from '../../../platform/base/uuid.ts';
+import { isUuid } from '../../../platform/base/text.ts';
 import { type HandedOff, readDetails, valuesFrom } from '../../../records/field-values.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 import { type Resource, schemaOfAllowed } from '../../../records/resource.ts';

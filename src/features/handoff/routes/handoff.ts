@@ -6,8 +6,7 @@ import { type Consumer, needsApproval } from '../../../identity/consumers/consum
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import { type Call, isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
 import { randomUUID } from '../../../platform/base/chance.ts';
-import { Problem } from '../../../platform/base/problem.ts';
-import { crmProblems, type Fault, type ProblemCode } from '../../../platform/base/problems.ts';
+import { crmProblems, type Fault, Problem, type ProblemCode } from '../../../platform/base/problem.ts';
 import { namesFrom, pointerTo } from '../../../records/field-values.ts';
 import type { MemberSource } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';

@@ -3,8 +3,7 @@ import { type HistorySubject, historyKinds } from '../../../api/history.ts';
 import { defineRoute, json, type Permission, type Route } from '../../../api/route.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { Call } from '../../../platform/base/call.ts';
-import { Problem } from '../../../platform/base/problem.ts';
-import { crmProblems } from '../../../platform/base/problems.ts';
+import { crmProblems, Problem } from '../../../platform/base/problem.ts';
 import { uuidSchema } from '../../../records/resource.ts';
 import type { History } from '../history.ts';
 

@@ -5,7 +5,7 @@ import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
-import type { ProblemCode } from '../../../platform/base/problems.ts';
+import type { ProblemCode } from '../../../platform/base/problem.ts';
 import { entityTag } from '../../../records/representation.ts';
 import type { EndpointAdministration } from '../administration.ts';
 import { type Endpoint, viewOfEndpoint } from '../endpoint.ts';

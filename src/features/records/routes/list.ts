@@ -10,8 +10,7 @@ import {
   pageParameters,
   pageSchema,
 } from '../../../api/routes/page.ts';
-import { Problem, withSecondLook } from '../../../platform/base/problem.ts';
-import { crmProblems } from '../../../platform/base/problems.ts';
+import { crmProblems, Problem, withSecondLook } from '../../../platform/base/problem.ts';
 import { readFilter } from '../../../records/org-types.ts';
 import type { FieldValues, ListQuery, RecordPage } from '../../../records/records.ts';
 import { representationSchema, schemaName } from '../../../records/representation.ts';

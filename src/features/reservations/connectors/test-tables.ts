@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
-import { type Call, remainingMs } from '../../../platform/base/call.ts';
+import { adapterFor, type Call, remainingMs } from '../../../platform/base/call.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
-import { FairLimiter } from '../../../platform/base/fair-limiter.ts';
-import { adapterFor } from '../../../platform/base/mode.ts';
+import { FairLimiter } from '../../../platform/base/concurrency.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Database } from '../../../platform/store/database.ts';
 import { orUnavailable } from '../../../platform/store/failures.ts';

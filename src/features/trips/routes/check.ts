@@ -1,9 +1,8 @@
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { Call } from '../../../platform/base/call.ts';
-import { isObject } from '../../../platform/base/is-object.ts';
-import type { Problem } from '../../../platform/base/problem.ts';
-import { crmProblems, type Fault } from '../../../platform/base/problems.ts';
+import { isObject } from '../../../platform/base/json-text.ts';
+import { crmProblems, type Fault, type Problem } from '../../../platform/base/problem.ts';
 import { delayOfTest } from '../../../records/test-members.ts';
 import { type HandoffType, targets } from '../../handoff/handoff.ts';
 import { withAllowedValues } from '../../handoff/routes/body.ts';

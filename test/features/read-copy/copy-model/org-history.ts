@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs';
-import { isUuid } from '../../../../src/platform/base/uuid.ts';
+import { isUuid } from '../../../../src/platform/base/text.ts';
 
 export type Kind = 'quote' | 'member';
 

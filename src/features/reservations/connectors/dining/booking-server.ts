@@ -1,9 +1,7 @@
-import { pauseAfter } from '../../../../platform/base/backoff.ts';
-import { type Call, remainingMs } from '../../../../platform/base/call.ts';
+import { type Call, remainingMs, requireLive } from '../../../../platform/base/call.ts';
 import { monotonicMs, randomFraction, sleep } from '../../../../platform/base/chance.ts';
-import { requireLive } from '../../../../platform/base/mode.ts';
-import type { Span } from '../../../../platform/base/span.ts';
-import { traceHeaders } from '../../../../platform/base/trace-context.ts';
+import { type Span, traceHeaders } from '../../../../platform/base/span.ts';
+import { pauseAfter } from '../../../../platform/base/waiting.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../../../platform/http/http.ts';
 import type { ReservationMetrics } from '../../metrics.ts';
 import { failureOfStatus, PartnerFailure } from './partner-failure.ts';

@@ -1,4 +1,4 @@
-import { isObject } from '../../../../platform/base/is-object.ts';
+import { isObject } from '../../../../platform/base/json-text.ts';
 import type { ConnectorPart, PartStatus, TableOrder, TableSlot } from '../connector.ts';
 
 /*

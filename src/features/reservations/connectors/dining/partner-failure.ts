@@ -1,5 +1,4 @@
-import { Problem } from '../../../../platform/base/problem.ts';
-import type { ProblemCode } from '../../../../platform/base/problems.ts';
+import { Problem, type ProblemCode } from '../../../../platform/base/problem.ts';
 
 /**
  * Why a call has no usable answer; also a label of metrics.

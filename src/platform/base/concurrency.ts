@@ -1,0 +1,163 @@
+/**
+ * One run of the work at a time. Calls during a run share one more run afterwards, however many they are: the run may have
+ * read before the change that a call is about. The promise settles as the run that began after the call.
+ */
+export function coalesce(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  function start(): Promise<void> {
+    next = undefined;
+    running = work().finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  return () => {
+    // Looked at first: for a moment it is there while no run is, and two runs must not be at once.
+    if (next !== undefined) return next;
+    if (running === undefined) return start();
+    next = running.then(start, start);
+    return next;
+  };
+}
+
+/**
+ * Does the work for each item, by so many workers at once. A worker ends with its first failure; throws one of the failures
+ * once all workers have ended.
+ */
+export async function inParallel<T>(
+  items: readonly T[],
+  atOnce: number,
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const waiting = items.values();
+  const worker = async () => {
+    for (const item of waiting) await work(item);
+  };
+  const workers = Array.from({ length: Math.min(atOnce, items.length) }, worker);
+  const outcomes = await Promise.allSettled(workers);
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failed !== undefined) throw failed.reason as Error;
+}
+
+/** Waiting values, first in, first out for each tenant; tenants take turns, so that none can starve another. */
+export class FairQueue<T> {
+  readonly #tenants = new Map<string, Set<T>>();
+  #size = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  add(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
+    if (queue === undefined) this.#tenants.set(tenant, new Set([value]));
+    else queue.add(value);
+    this.#size += 1;
+  }
+
+  /**
+   * Removes and returns the next value, of those tenants that may have one now; undefined, and nothing is removed, where it
+   * does not fit.
+   */
+  next(
+    fits: (value: T) => boolean = () => true,
+    mayHaveNext: (tenant: string) => boolean = () => true,
+  ): T | undefined {
+    for (const [tenant, queue] of this.#tenants) {
+      if (!mayHaveNext(tenant)) continue;
+      for (const value of queue) {
+        if (!fits(value)) return undefined;
+        this.take(tenant, value);
+        return value;
+      }
+    }
+    return undefined;
+  }
+
+  take(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
+    this.delete(tenant, value);
+    if (queue !== undefined && this.#tenants.size > 1 && this.#tenants.delete(tenant))
+      this.#tenants.set(tenant, queue);
+  }
+
+  *lines(): Generator<[tenant: string, values: Iterable<T>]> {
+    yield* this.#tenants;
+  }
+
+  *heads(): Generator<[tenant: string, first: T]> {
+    for (const [tenant, queue] of this.#tenants)
+      for (const value of queue.values().take(1)) yield [tenant, value];
+  }
+
+  *counts(): Generator<[tenant: string, count: number]> {
+    for (const [tenant, { size }] of this.#tenants) yield [tenant, size];
+  }
+
+  countOf(tenant: string): number {
+    return this.#tenants.get(tenant)?.size ?? 0;
+  }
+
+  delete(tenant: string, value: T): void {
+    const queue = this.#tenants.get(tenant);
+    if (queue === undefined || !queue.delete(value)) return;
+    this.#size -= 1;
+    if (queue.size === 0) this.#tenants.delete(tenant);
+  }
+
+  *[Symbol.iterator](): Generator<T> {
+    for (const queue of this.#tenants.values()) yield* queue;
+  }
+}
+
+export class FairLimiter {
+  readonly #atOnce: number;
+  readonly #waiting = new FairQueue<() => Promise<void>>();
+  readonly #busy = new Set<string>();
+
+  constructor(atOnce: number) {
+    this.#atOnce = atOnce;
+  }
+
+  /** Runs the task when its turn comes. Throws what it does. */
+  run<T>(tenant: string, task: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(tenant, () => task().then(resolve, reject));
+      this.#startNext();
+    });
+  }
+
+  waitingOf(tenant: string): number {
+    return this.#waiting.countOf(tenant);
+  }
+
+  #startNext(): void {
+    const isIdle = (tenant: string) => !this.#busy.has(tenant);
+    while (this.#busy.size < this.#atOnce) {
+      const [tenant] = this.#waiting.heads().find(([one]) => isIdle(one)) ?? [];
+      const run = this.#waiting.next(undefined, isIdle);
+      if (tenant === undefined || run === undefined) return;
+      this.#busy.add(tenant);
+      void run().finally(() => {
+        this.#busy.delete(tenant);
+        this.#startNext();
+      });
+    }
+  }
+}
+
+export class Listeners<A extends unknown[]> {
+  readonly #listeners: ((...args: A) => void | Promise<void>)[] = [];
+
+  add(listener: (...args: A) => void | Promise<void>): void {
+    this.#listeners.push(listener);
+  }
+
+  /** Calls all of them at once, and waits for all. Throws what one of them throws. */
+  async notify(...args: A): Promise<void> {
+    await Promise.all(this.#listeners.map(async (listener) => listener(...args)));
+  }
+}

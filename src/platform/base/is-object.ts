@@ -1,4 +1,0 @@
-/** Whether a value of JSON is an object: no array, no scalar, not null. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
