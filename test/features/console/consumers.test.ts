@@ -56,6 +56,9 @@ describe('consumers and the access log in the console', {
       `["::before", null].map((part) => getComputedStyle(document.querySelector('td[data-title=Permissions]'), part).lineHeight)`,
     );
     assert.equal(label, value);
+    await row.getByRole('link').first().click();
+    const edit = await page.getByRole('button', { name: 'Edit…' }).boundingBox();
+    assert.equal(edit?.x, (await page.getByRole('heading', { level: 1 }).boundingBox())?.x);
     await close();
   });
 
