@@ -38,7 +38,7 @@ export function createDiff(resource: WatchedResource): Diff {
     addPendingDeletion(
       ids,
       record,
-      before === undefined ? neverSeen(now, announced !== undefined) : lostBy(before, now),
+      before === undefined ? deletedBeforeFirstRead(now, announced !== undefined) : lostBy(before, now),
     );
     if (isUnreported(now, announced)) return undefined;
     const isNew = announced === undefined && (before !== undefined || isMadeSince(startedAt, record));
@@ -80,7 +80,7 @@ function isMadeSince(startedAt: number, { values }: ChangedRecord): boolean {
 }
 
 /** A record that was created and deleted between two polls has a deletion event too: its creator may wait for one. */
-function neverSeen(now: KnownRecord, isKnownId: boolean): Lost | undefined {
+function deletedBeforeFirstRead(now: KnownRecord, isKnownId: boolean): Lost | undefined {
   return now.isDeleted && !isKnownId ? { ...now, content: null } : undefined;
 }
 

@@ -9,7 +9,7 @@ const transientSeconds = 30;
  * a transient fault is over; faults are remembered by External ID. `metSince`: how many seconds ago the write met its fault
  * first, 0 at the first time.
  */
-export async function meetFault(
+export async function applyTestFault(
   memberId: string,
   metSince: () => Promise<number>,
 ): Promise<'lost' | 'passed' | undefined> {

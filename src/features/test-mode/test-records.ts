@@ -28,7 +28,7 @@ import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
 import { shownName } from '../../records/shown-fields.ts';
 import { addEvents, type EventType, type NewEvent } from '../events/event-log.ts';
-import { lostAnswer, meetFault, outOfTime } from './test-faults.ts';
+import { applyTestFault, lostAnswer, outOfTime } from './test-faults.ts';
 import { worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
@@ -353,7 +353,7 @@ export class TestRecords implements Records {
     const memberId = values['member_id']?.toLowerCase();
     if (memberId === undefined) return undefined;
     if (worldMember(memberId) === undefined) throw unknownMember('member_id');
-    return meetFault(memberId, () =>
+    return applyTestFault(memberId, () =>
       orUnavailable(
         () => this.#writing.run(consumerId, () => this.#table.metSince(consumerId, externalId)),
         kept,
@@ -391,7 +391,7 @@ export class TestRecords implements Records {
   }
 }
 
-type Fault = Awaited<ReturnType<typeof meetFault>>;
+type Fault = Awaited<ReturnType<typeof applyTestFault>>;
 
 interface Write {
   consumerId: string;

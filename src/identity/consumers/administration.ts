@@ -122,7 +122,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       if (authority) await checkAuthority(authority, consumer, changed, options);
       return save(consumer, { consumer: changed, version }, options);
     });
-    await spread(options, saved);
+    await applyAndAnnounce(options, saved);
     return saved.consumer;
   }
 
@@ -159,7 +159,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
         if (!isConsumerId(id)) return consumerNotFound();
         return (await writing(() => store.revoke(id, authorOf(authority), version))) ?? consumerNotFound();
       });
-      await spread(options, revoked);
+      await applyAndAnnounce(options, revoked);
       const { ancestors } = revoked.consumer;
       // Where this fails, the place is found free once the family is full.
       if (ancestors) await leavePlace({ id, ancestors }, options).catch(() => undefined);
@@ -195,7 +195,7 @@ async function create(
   const isOfFamily = caller !== undefined && modeOf(caller.id) === 'test';
   const place = isOfFamily ? await asProblems(() => takePlace(caller, options)) : undefined;
   const created = await writing(() => store.create(wanted, authorOf(authority), place));
-  await spread(options, created);
+  await applyAndAnnounce(options, created);
   if (place)
     await orRevoked(() => confirmPlace(place, options), created, { author: authorOf(authority), options });
   return crmShare ? giveShare(created, crmShare, authorOf(authority), options) : created;
@@ -237,7 +237,7 @@ async function giveShare(
         const changed = recordChange(consumer, { ...consumer, crmShare }, author, clock());
         return save(consumer, { consumer: changed, version }, options);
       });
-      await spread(options, saved);
+      await applyAndAnnounce(options, saved);
       return { ...created, ...saved };
     },
     created,
@@ -254,7 +254,7 @@ async function orRevoked<T>(
     return await asProblems(work);
   } catch (error) {
     const revoked = await options.store.revoke(consumer.id, author).catch(() => undefined);
-    if (revoked) await spread(options, revoked);
+    if (revoked) await applyAndAnnounce(options, revoked);
     throw error;
   }
 }
@@ -263,7 +263,7 @@ function authorOf(authority: Authority | undefined): Author {
   return authority?.author ?? commandLine();
 }
 
-async function spread(
+async function applyAndAnnounce(
   { directory, announce, log }: AdministrationOptions,
   { consumer, version }: VersionedConsumer,
 ): Promise<void> {
