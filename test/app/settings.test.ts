@@ -111,7 +111,7 @@ describe('settings', () => {
       /^port \(PORT\): "many" is not a whole number from 0 to 65535$/m,
       /^crm\.timeoutMs \(CRM_TIMEOUT_MS\): 20001 is not a whole number from 100 to 20000$/m,
       /^logLevel \(LOG_LEVEL\): "loud" is not one of /m,
-      /^crm\.loginUrl \(CRM_LOGIN_URL\) is missing: crm\.clientId is set/m,
+      /^crm\.loginUrl \(CRM_LOGIN_URL\) is missing: you set crm\.clientId, which needs it/m,
       /^crm\.username \(CRM_USERNAME\) is missing/m,
     ]) {
       assert.match(text, part);

@@ -22,7 +22,7 @@ const crmWebhooksSettings = {
     'WEBHOOK_RETENTION_DAYS',
     days,
     30,
-    'How long received webhooks are kept, and repeats recognised.',
+    'How long the gateway keeps received webhooks, and recognises repeats.',
   ),
 };
 

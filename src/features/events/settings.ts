@@ -7,7 +7,7 @@ export const eventsSettings = {
     'CHANGES_POLL_SECONDS',
     seconds(0, 3600),
     (earlier) => (earlier['crm.loginUrl'] === undefined ? 5 : 60),
-    'How often changes are read from Salesforce, with one call; defaults to 60, with the simulated org 5. 0 turns events off.',
+    'How often the gateway reads changes from Salesforce, with one call; defaults to 60, with the simulated org 5. 0 turns events off.',
   ),
   'changes.minimumSeconds': setting(
     'CHANGES_MINIMUM_SECONDS',
@@ -19,7 +19,7 @@ export const eventsSettings = {
     'CHANGES_RETENTION_DAYS',
     Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
     30,
-    'How long events are kept.',
+    'How long the gateway keeps events.',
   ),
 };
 

@@ -84,13 +84,13 @@ const handoffSettings = {
     'HANDOFF_WHEN_CRM_IS_UNAVAILABLE',
     oneOf('refuse', 'accept'),
     'refuse',
-    'While Salesforce is unavailable, hand-offs without `Prefer: respond-async` are refused (502, 503, 504), or stored (202).',
+    'While Salesforce is unavailable, refuse (502, 503, 504) or store (202) hand-offs without `Prefer: respond-async`.',
   ),
   'handoff.queueLimit': setting(
     'HANDOFF_QUEUE_LIMIT',
     Type.Integer({ minimum: 1, maximum: 10_000_000 }),
     100_000,
-    'Stored hand-offs that may wait; further ones get 503.',
+    'Most stored hand-offs that may wait; more get 503.',
   ),
   'handoff.queueLimitPerConsumer': setting(
     'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
@@ -102,7 +102,7 @@ const handoffSettings = {
     'HANDOFF_REPEAT_WINDOW_SECONDS',
     seconds(0, 86_400),
     0,
-    'How long an equal hand-off of a consumer without Idempotency-Key counts as a repeat; 0: off.',
+    "How long a consumer's identical hand-off without Idempotency-Key counts as a repeat; 0 turns it off.",
   ),
 };
 

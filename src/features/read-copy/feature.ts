@@ -28,7 +28,7 @@ const readCopySettings = {
     'COPY_DEFAULT_MAX_AGE_SECONDS',
     seconds(0, 86_400),
     0,
-    'How old answers from the copy may be without `Cache-Control`; 0: Salesforce is asked.',
+    'How old answers from the copy may be without `Cache-Control`; 0 always asks Salesforce.',
   ),
 };
 

@@ -16,7 +16,7 @@ const recordsSettings = {
     'MEMBER_CACHE_SECONDS',
     seconds(0, 300),
     300,
-    'How long members are cached if no webhook reports a change; 0: off. Without effect with `copy.enabled`.',
+    'How long members are cached if no webhook reports a change; 0 turns it off. Without effect with `copy.enabled`.',
   ),
 };
 

@@ -14,7 +14,7 @@ export const reservationsSettings = {
     'DINING_BASE_URL',
     httpUrl,
     undefined,
-    "The dining partner's booking server. Not set: the simulated partner, in production no reservations.",
+    "The dining partner's booking server; defaults to the simulated partner, in production to no reservations.",
     { normalize: withoutLastSlash },
   ),
   'dining.username': setting('DINING_USERNAME', text, undefined, 'User name there.'),
@@ -34,13 +34,13 @@ export const reservationsSettings = {
     'DINING_MERCHANTS',
     merchants,
     [] as Merchant[],
-    'Restaurants; others are refused. See dining-partner.md.',
+    'The restaurants that can be booked. See dining-partner.md.',
   ),
   reservationRetentionDays: setting(
     'RESERVATION_RETENTION_DAYS',
     Type.Number({ exclusiveMinimum: 0, maximum: 3650 }),
     90,
-    "How long the guest's data is kept after a reservation's end.",
+    "How long the gateway keeps a guest's data after the reservation ends.",
   ),
 };
 

@@ -34,21 +34,21 @@ export function checkConnection(
   if (first === undefined) return [];
   return needed
     .filter((key) => !set.has(key))
-    .map((key) => `${named(key)} is missing: ${first} is set, and they belong together`);
+    .map((key) => `${named(key)} is missing: you set ${first}, which needs it`);
 }
 
 /** In production credentials travel only under TLS, or inside the machine. */
 export function checkEncrypted({ raw, production, named }: Read, key: string): string[] {
   const url = raw[key];
   if (!production || typeof url !== 'string' || !sendsInTheClear(url)) return [];
-  return [`${named(key)} must start with https://: credentials would travel in the clear`];
+  return [`${named(key)} must start with https://, or credentials would travel unencrypted`];
 }
 
 /** URLs of several servers are refused: to use only one of them would be no failover. */
 function checkRedis({ raw: { redisUrl: url }, named }: Platform): string[] {
   if (url === undefined || (/^rediss?:/.test(url) && !url.includes(','))) return [];
   const form = 'must be the redis:// or rediss:// URL of one server';
-  const advice = 'for Sentinel or a Cluster name an address that always leads to the current primary';
+  const advice = 'for Sentinel or a Cluster, use an address that always leads to the current primary';
   return [`${named('redisUrl')} ${form}; ${advice}`];
 }
 
@@ -63,14 +63,14 @@ function checkTls({ set, named }: Platform): string[] {
   ];
   return needs
     .filter(([key, needed]) => set.has(key) && !set.has(needed))
-    .map(([key, needed]) => `${named(needed)} is missing: ${key} is set, and they belong together`);
+    .map(([key, needed]) => `${named(needed)} is missing: you set ${key}, which needs it`);
 }
 
 function checkWorkers({ raw: { workers = 1 }, set, named }: Platform): string[] {
   const needed = ['databaseUrl', 'redisUrl'] as const;
   return needed
     .filter((key) => workers !== 'auto' && workers > 1 && !set.has(key))
-    .map((key) => `${named(key)} is missing: more than one worker (workers) share their state there`);
+    .map((key) => `${named(key)} is missing: more than one worker (workers) need it to share their state`);
 }
 
 function checkVault(read: Platform): string[] {
@@ -86,7 +86,7 @@ function checkVaultAddress({ raw, set, production, named }: Platform): string[] 
   if (url === null || url.username + url.password !== '')
     return [`${name} must be a URL such as https://vault.example.com:8200, without a user name`];
   if (production && sendsInTheClear(address))
-    return [`${name} must start with https://: the token would travel in the clear`];
+    return [`${name} must start with https://, or the token would travel unencrypted`];
   return [];
 }
 
@@ -95,7 +95,7 @@ function checkVaultSignIn({ set, named }: Platform): string[] {
   const hasRole = set.has('vault.kubernetesRole');
   if (hasToken !== hasRole) return [];
   const [token, role] = [named('vault.token'), named('vault.kubernetesRole')];
-  if (hasToken) return [`${token} and ${role} are both set: leave one of them out`];
+  if (hasToken) return [`${token} and ${role} are both set: remove one of them`];
   return [`${token} or ${role} is missing: the secrets manager is vault`];
 }
 
@@ -103,7 +103,7 @@ function checkAuthorities({ raw: { 'vault.caFile': file }, named }: Platform): s
   if (file === undefined) return [];
   try {
     if (readFileSync(file, 'utf8').includes('-----BEGIN CERTIFICATE-----')) return [];
-    return [`${named('vault.caFile')}: ${file} holds no certificate in PEM`];
+    return [`${named('vault.caFile')}: ${file} contains no PEM certificate`];
   } catch (error) {
     const reason = (error as NodeJS.ErrnoException).code ?? 'unknown reason';
     return [`${named('vault.caFile')}: ${file} can't be read (${reason})`];
@@ -124,7 +124,7 @@ function checkProduction(read: Platform): string[] {
   }
   const noneOfCrm = !crmKeys.any.some((key) => set.has(key));
   for (const key of noneOfCrm ? crmKeys.needed : []) {
-    faults.push(`${named(key)} is missing: NODE_ENV=production takes no simulated CRM`);
+    faults.push(`${named(key)} is missing: NODE_ENV=production doesn't use a simulated org`);
   }
   return [...faults, ...checkEncrypted(read, 'crm.loginUrl'), ...checkEncrypted(read, 'publicUrl')];
 }

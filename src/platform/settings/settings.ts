@@ -9,7 +9,7 @@ export class SettingsError extends Error {
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[]) {
-    super(`The settings are not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`);
+    super(`The settings aren't valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`);
     this.faults = faults;
   }
 }
