@@ -139,7 +139,7 @@ function crmErrors(): string[] {
 const crmErrorsIntroduction = `
 ## What Salesforce refuses
 
-For operators and the org's administrators: Salesforce's code, ours, and what to do. The first line that fits applies; \`the CRM refused a record\` in the log has Salesforce's codes by \`request_id\`.
+For operators and the org's administrators: Salesforce's code, ours, and what to do. The first line that fits applies; \`Salesforce refused a record\` in the log has Salesforce's codes by \`request_id\`.
 `;
 
 const errorsIntroduction = `

@@ -140,7 +140,7 @@ async function shareReads(
     const reads = await serveReads(database, join(dataDir, readsSocket));
     opened.defer(() => reads.close());
   } catch (error) {
-    log.warn({ err: error }, 'commands cannot read the embedded database while the service runs');
+    log.warn({ err: error }, "commands can't read the embedded database while the gateway runs");
   }
 }
 

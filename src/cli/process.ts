@@ -77,13 +77,13 @@ export function warnOfVariables({ secretsManager }: Pick<Settings, 'secretsManag
   for (const { name, nearest } of similarVariables(settingsTable, process.env, secretsManager)) {
     log.warn(
       { variable: name, nearest },
-      'an environment variable is not a setting, but its name is similar to one',
+      "an environment variable isn't a setting, but its name is similar to one",
     );
   }
   const fixed = process.env['COMPOSE_FIXED_SETTINGS']?.trim();
   if (fixed)
     log.warn(
       { variables: fixed.split(/\s+/) },
-      'these settings are fixed in the container: compose.yaml does not pass them on',
+      "these settings are fixed in the container; compose.yaml doesn't pass them on",
     );
 }

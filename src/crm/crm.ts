@@ -107,7 +107,7 @@ export function createCrm(options: CrmOptions): Crm {
       unwatch = secrets.watch(folderOf(privateKeySecret), () => void tokens.noticeKeyChange());
       await signer
         .sign()
-        .catch((err: unknown) => log.error({ err }, 'the private key for the CRM cannot be used'));
+        .catch((err: unknown) => log.error({ err }, "can't use the private key for Salesforce"));
       await budget?.start();
     },
     async stop() {

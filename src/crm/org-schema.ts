@@ -122,8 +122,8 @@ function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFaul
   const nameOf = (fault: OrgFault) => JSON.stringify(fault);
   const [known, found] = [new Set(before.map(nameOf)), new Set(now.map(nameOf))];
   for (const fault of now)
-    if (!known.has(nameOf(fault))) log.warn({ ...fault }, 'the CRM does not have what the service needs');
+    if (!known.has(nameOf(fault))) log.warn({ ...fault }, 'Salesforce lacks what the gateway needs');
   const repaired = before.filter((fault) => !found.has(nameOf(fault)));
-  for (const fault of repaired) log.info({ ...fault }, 'the CRM has now what the service needs');
+  for (const fault of repaired) log.info({ ...fault }, 'Salesforce now has what the gateway needs');
   return repaired.length > 0;
 }

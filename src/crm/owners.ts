@@ -119,7 +119,7 @@ export class Owners {
       if (!isRead)
         log.warn(
           { by: one.by, err: failureOf(answer, request) },
-          'the owner of records cannot be looked up: see handoff org check',
+          "can't look up the owner of records; see handoff org check",
         );
       const id = isRead ? ownerIn(answer, one, client.dataPath) : null;
       this.#known.delete(keyOf(one));

@@ -113,7 +113,7 @@ class SalesforceRecords implements Records {
     if (found === undefined)
       this.#options.log.warn(
         { request_id: call.requestId, object: resource.crmObject },
-        'the CRM has made a record that the integration user cannot read: give it View All Records, see handoff org check',
+        "the integration user can't read a record it has created; give it View All Records, see handoff org check",
       );
     return found;
   }
@@ -318,7 +318,7 @@ class SalesforceRecords implements Records {
     for (const { code } of errors.slice(0, 1)) this.#options.metrics.crmRejected.inc({ object, code });
     this.#options.log.info(
       { request_id, object, errors, ...(facts.isOfOrg && { misfit: message }) },
-      'the CRM refused a record',
+      'Salesforce refused a record',
     );
   }
 

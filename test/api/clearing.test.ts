@@ -85,7 +85,7 @@ describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' 
       metrics,
       /^handoff_job_failures_total\{queue="clear-idempotency-claims",step="answers"\} [1-9]/m,
     );
-    const failed = gateway.logLines.find(({ message }) => message === 'a job failed and is repeated later');
+    const failed = gateway.logLines.find(({ message }) => message === 'a job failed; will try again later');
     assert.equal(failed?.facts['step'], 'answers');
   });
 });

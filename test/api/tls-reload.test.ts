@@ -98,7 +98,7 @@ describe('the secure port, while it runs', () => {
   });
 
   test('files that can not be served are logged once, and change nothing', async () => {
-    const broken = /new TLS files cannot be used/;
+    const broken = /can't use the new TLS files/;
     for (const files of [
       { key: client.key },
       { key: 'no key' },

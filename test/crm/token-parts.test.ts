@@ -62,7 +62,7 @@ it('another org than before is said in the log, and the address of the last one 
   const [line] = lines;
   assert.deepEqual(
     [line?.message, line?.facts['formerOrgId']],
-    ['the CRM is another org than before', '00D000000000001AAA'],
+    ['Salesforce is a different org than before', '00D000000000001AAA'],
   );
   assert.equal((await readKnownOrg(cache, 'dev')).instanceUrl, 'https://acme2.my.example');
   assert.deepEqual(await readKnownOrg(cache, 'prod'), { id: undefined, instanceUrl: undefined });

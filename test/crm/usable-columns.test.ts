@@ -45,9 +45,7 @@ describe('an org that lacks columns', () => {
       lacks.map(({ object, field }) => `${object}.${field}`),
       columns,
     );
-    const reported = lines.filter(
-      (line) => line['message'] === 'the CRM does not have what the service needs',
-    );
+    const reported = lines.filter((line) => line['message'] === 'Salesforce lacks what the gateway needs');
     assert.deepEqual(
       reported.map(({ facts }) => facts['field']),
       lacks.map(({ field }) => field),

@@ -154,7 +154,7 @@ describe('a gateway with its secrets in Vault', () => {
       crm.advice ?? '',
       /^Nobody approved the app for the integration user: set its permitted users/,
     );
-    assert.equal(gateway.output.filter((line) => line.includes('the CRM gave no access token')).length, 1);
+    assert.equal(gateway.output.filter((line) => line.includes('Salesforce gave no access token')).length, 1);
     await refusal.remove();
   });
 });
@@ -187,10 +187,9 @@ describe('a gateway whose Redis speaks TLS', () => {
       trusting.signal('SIGTERM');
       await trusting.ended;
       const other = await installation.start();
-      await eventually(
-        () => assert.ok(other.output.some((line) => line.includes('Redis is not connected'))),
-        { everyMs: 50 },
-      );
+      await eventually(() => assert.ok(other.output.some((line) => line.includes("Redis isn't connected"))), {
+        everyMs: 50,
+      });
       assert.equal(await isCacheConnected(other), false);
     } finally {
       await installation.remove();

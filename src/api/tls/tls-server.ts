@@ -115,7 +115,7 @@ export class TlsServer {
       const { digest } = error as TlsFilesUnusable;
       if (digest === this.#seen) return;
       this.#seen = digest;
-      log.error({ err: error }, 'the new TLS files cannot be used; the old ones stay in force');
+      log.error({ err: error }, "can't use the new TLS files; the old ones stay in use");
     }
   }
 }

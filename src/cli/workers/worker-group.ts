@@ -97,7 +97,7 @@ export class WorkerGroup {
     worker.on('message', (message: FromWorker) => this.#onMessage(worker, message));
     worker.once('exit', (code, signal) => this.#onExit(worker, code, signal));
     // Its exit is logged as well.
-    worker.on('error', (error) => log.debug({ worker_pid: pid, err: error }, 'a worker cannot be reached'));
+    worker.on('error', (error) => log.debug({ worker_pid: pid, err: error }, "can't reach a worker"));
   }
 
   #onMessage(worker: Worker, message: FromWorker): void {
@@ -145,7 +145,7 @@ export class WorkerGroup {
       return this.#failed.reject(new Error(`${tooManyEnds} workers exited within a minute. See the log.`));
     }
     const pauseMs = pauseAfter(this.#ends.length, pauses);
-    log.error({ ...facts, replaced_in_ms: pauseMs }, 'a worker ended; another one takes its place');
+    log.error({ ...facts, replaced_in_ms: pauseMs }, 'a worker ended; starting another one');
     const replacement = setTimeout(() => {
       this.#replacements.delete(replacement);
       this.#launch();

@@ -234,7 +234,7 @@ export class CallBudget {
 
   #accept({ writes, reads, ahead }: Grant): void {
     if (this.#ownShare && this.#isStarted)
-      this.#options.log.info({}, 'the budget of CRM calls is shared again');
+      this.#options.log.info({}, 'the budget of Salesforce calls is shared again');
     this.#ownShare = undefined;
     const granted = writes + reads + ahead;
     this.#changeLease(granted);
@@ -258,7 +258,7 @@ export class CallBudget {
   #logUnshared(replicas: number, err?: unknown): void {
     this.#options.log.warn(
       { ...(err !== undefined && { err }), replicas },
-      'the budget of CRM calls is not shared; this replica keeps to its part',
+      "the budget of Salesforce calls isn't shared; this replica keeps to its part",
     );
   }
 

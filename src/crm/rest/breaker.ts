@@ -76,7 +76,7 @@ export class Breaker {
     this.#isOpen = false;
     this.#pauses = 0;
     this.#metrics.crmBreakerOpen.set(0);
-    this.#log.info({}, 'the CRM answers again');
+    this.#log.info({}, 'Salesforce answers again');
   }
 
   #fail(isProbe: boolean): void {
@@ -89,7 +89,7 @@ export class Breaker {
     this.#metrics.crmBreakerOpen.set(1);
     this.#log.warn(
       { failures: this.#failures },
-      'the CRM does not answer; requests that need it are refused until it does',
+      "Salesforce doesn't answer; requests that need it are refused until it does",
     );
   }
 }

@@ -32,7 +32,7 @@ export async function noteOrg(
   if (orgId !== undefined && before.id !== undefined && orgId !== before.id) {
     const advice =
       'If a sandbox was refreshed, or the settings lead to another org by intention, see salesforce-org.md, After a sandbox refresh.';
-    log.warn({ orgId, formerOrgId: before.id, advice }, 'the CRM is another org than before');
+    log.warn({ orgId, formerOrgId: before.id, advice }, 'Salesforce is a different org than before');
   }
   const record = JSON.stringify({ org_id: orgId ?? before.id, instance_url: instanceUrl });
   await cache.set(keyOf(environment), record, keptMs).catch(() => undefined);

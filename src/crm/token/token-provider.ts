@@ -120,7 +120,7 @@ export class TokenProvider {
       dropped = wasHeld;
     }
     if (!dropped) return;
-    log.info({}, 'the CRM refused the access token; another one is obtained');
+    log.info({}, 'Salesforce refused the access token; getting a new one');
     // A token that worked before has expired or was revoked: that is no reason to wait.
     if (this.#acceptedToken !== token.accessToken) await backoff.refused(signer.keyVersion);
   }
@@ -160,7 +160,7 @@ export class TokenProvider {
     // Where the secrets manager is unavailable there is nothing new to try.
     if (!(await signer.hasOtherKeyThan(record.keyVersion).catch(() => false))) return;
     await backoff.end();
-    log.info({}, 'the private key for the CRM has changed; a token is asked for again');
+    log.info({}, 'the private key for Salesforce has changed; asking for a token again');
   }
 
   async stop(): Promise<void> {
@@ -270,7 +270,7 @@ export class TokenProvider {
       const { accessToken, instanceUrl } = issued;
       const token = { accessToken, instanceUrl, expiresAt: askedAt + lifetimeMs };
       metrics.crmTokenAcquisitions.inc({ outcome: 'ok' });
-      log.info({ lifetimeSeconds: lifetimeMs / 1000 }, 'the CRM gave a new access token');
+      log.info({ lifetimeSeconds: lifetimeMs / 1000 }, 'Salesforce gave a new access token');
       // The CRM may issue the same token again after all; then it counts as new.
       this.#refused = this.#refused.filter((refused) => refused !== accessToken);
       this.#held = token;
@@ -290,10 +290,7 @@ export class TokenProvider {
     if (isShort) {
       const advice =
         "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
-      log.warn(
-        { lifetimeSeconds: lifetimeMs / 1000, advice },
-        'the access token of the CRM lives very short',
-      );
+      log.warn({ lifetimeSeconds: lifetimeMs / 1000, advice }, "Salesforce's access token expires very soon");
     }
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
     try {
@@ -318,7 +315,7 @@ export class TokenProvider {
     metrics.crmTokenAcquisitions.inc({ outcome: failure.permanent ? 'permanent' : 'passing' });
     const { reason, advice, permanent, refusal } = failure;
     const facts = { reason, ...refusal, advice, permanent, retryInMs: Math.round(waitMs) };
-    log.error(failure === error ? facts : { ...facts, err: error }, 'the CRM gave no access token');
+    log.error(failure === error ? facts : { ...facts, err: error }, 'Salesforce gave no access token');
     return backingOff(waitMs);
   }
 

@@ -78,12 +78,12 @@ export class WebhookProcessor {
     if (attempts >= maxAttempts) {
       await table.fail(webhook, name, undefined);
       metrics.webhooks.inc({ result: 'dead' });
-      log.error(facts, 'a webhook could not be processed and is given up; see handoff webhooks list');
+      log.error(facts, "couldn't process a webhook, which is given up; see handoff webhooks list");
       return;
     }
     const seconds = pauseAfter(attempts, waits);
     await table.fail(webhook, name, seconds);
     metrics.webhooks.inc({ result: 'failed' });
-    log.warn({ ...facts, seconds }, 'a webhook could not be processed and is tried again');
+    log.warn({ ...facts, seconds }, "couldn't process a webhook; will try again");
   }
 }

@@ -45,7 +45,7 @@ export async function makeFirstWebhookSecret(secrets: SecretsManager, log: Log):
     await secrets.write(webhookSecretName, `whsec_${randomBytes(32).toString('base64')}\n`, null);
   } catch (err) {
     if (err instanceof VersionConflict) return;
-    log.warn({ err, secret: webhookSecretName }, 'no first webhook secret could be made');
+    log.warn({ err, secret: webhookSecretName }, "couldn't create a first webhook secret");
   }
 }
 
@@ -69,7 +69,7 @@ export function createWebhookSecrets({
     onFailure: (err) => {
       // What was loaded stays valid; health reports the secrets manager.
       const level = err instanceof SecretsUnavailable ? 'debug' : 'warn';
-      log[level]({ err }, 'the webhook secrets could not be read again');
+      log[level]({ err }, "couldn't reread the webhook secrets");
     },
   });
 }

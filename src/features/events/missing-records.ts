@@ -54,7 +54,7 @@ export class MissingRecords {
       if (err instanceof Replaced) throw err;
       this.#options.log.warn(
         { err },
-        'records that may be deleted in the CRM could not be looked up; the next poll tries again',
+        "couldn't look up records that may be deleted; the next poll tries again",
       );
       return false;
     }

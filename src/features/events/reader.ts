@@ -152,7 +152,7 @@ export class ChangeReader {
     } catch (err) {
       if (err instanceof Replaced) return;
       metrics.changePolls.inc({ result: 'failed' });
-      log[lease.failures === 0 ? 'warn' : 'debug']({ err }, 'changes in the CRM could not be read');
+      log[lease.failures === 0 ? 'warn' : 'debug']({ err }, "couldn't read changes in Salesforce");
       await table.fail(lease.fence, secondsAfter(err, lease.failures, this.#options.pollSeconds));
     }
   }
@@ -194,7 +194,10 @@ export class ChangeReader {
 
   async #noteAbsence({ fence, completedAgo }: Lease): Promise<void> {
     const { table, log } = this.#options;
-    log.error({ seconds: completedAgo }, 'changes were not read for longer than the CRM remembers deletions');
+    log.error(
+      { seconds: completedAgo },
+      "changes weren't read for longer than Salesforce remembers deletions",
+    );
     await table.noteAbsence(fence);
   }
 

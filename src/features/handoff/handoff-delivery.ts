@@ -129,7 +129,7 @@ export class HandoffDelivery {
       try {
         while (this.#mayWork() && (await step()));
       } catch (err) {
-        this.#options.log.warn({ err }, 'the delivery of accepted hand-offs failed; it goes on later');
+        this.#options.log.warn({ err }, "couldn't deliver accepted hand-offs; will try again later");
       }
     });
   }
@@ -178,7 +178,7 @@ export class HandoffDelivery {
     const { type } = state;
     const [err] = tries.flatMap(({ ended }) => (ended.status === 'open' ? [ended.error] : []));
     if (!isCrmAvailable && !state.isUnavailable)
-      log.warn({ err, type }, 'accepted hand-offs wait: the CRM takes none');
+      log.warn({ err, type }, 'accepted hand-offs are waiting; Salesforce takes none');
     if (isCrmAvailable && state.isUnavailable) {
       log.info({ type }, 'accepted hand-offs are delivered again');
       // Other types may probe at once.
@@ -254,7 +254,7 @@ export class HandoffDelivery {
     }
     this.#options.log.warn(
       { err: ended.error, external_id: handoff.externalId, failures: failures + 1 },
-      'an accepted hand-off failed while the CRM works: it is tried again alone',
+      'an accepted hand-off failed while Salesforce works; trying it again alone',
     );
     if (failures + 1 >= mostFailuresOf(state, ended.error))
       return { status: 'failed', refusal: refusalOf(ended.error), mayExist };
@@ -289,7 +289,7 @@ export class HandoffDelivery {
     } catch (err) {
       isSettled = false;
       const facts = { err, external_id: externalId, status };
-      log.warn(facts, 'the record of a hand-off that has ended could not be looked for or removed');
+      log.warn(facts, "couldn't find or remove the record of a hand-off that has ended");
     }
     await table.putOff(ended, isSettled ? undefined : lookAgainSeconds);
   }

@@ -79,7 +79,7 @@ export class SigningKeys {
       onFailure: (err) =>
         log.error(
           { err, secret: signingKeysName(environment) },
-          'the keys that sign tokens could not be read; those that are loaded stay in use',
+          "couldn't read the keys that sign tokens; the loaded ones stay in use",
         ),
     });
   }

@@ -156,7 +156,7 @@ export class OrgWatch {
       // Once, after some failures in a row: one alone is nothing that somebody has to look at.
       const level = longer === longestPauseMs && this.#pauseMs < longer ? 'warn' : 'debug';
       this.#pauseMs = longer;
-      this.#options.log[level]({ err }, 'the objects of the CRM could not be described; it is tried again');
+      this.#options.log[level]({ err }, "couldn't describe Salesforce's objects; will try again");
     }
   }
 

@@ -224,7 +224,7 @@ class RunningDeliverer {
     } catch (err) {
       if (err instanceof OutboundFailure) return doneBy(delivery, started, { status: null, error: err.kind });
       const isStopping = this.#givingUp.signal.aborted;
-      if (!isStopping) log.warn({ err, delivery_id: id }, 'a delivery could not be tried and is tried again');
+      if (!isStopping) log.warn({ err, delivery_id: id }, "couldn't try a delivery; will try again");
       return { outcome: 'postponed', attempt: null, next_in: isStopping ? 0 : postponedSeconds };
     }
   }
@@ -244,10 +244,7 @@ class RunningDeliverer {
       if (modeOf(owner) === 'live') metrics.webhookEndpointsDisabled.inc({ reason });
       log.warn({ endpoint_id: id, reason }, 'a webhook endpoint was disabled');
     } catch (err) {
-      log.warn(
-        { err, endpoint_id: id },
-        'a webhook endpoint could not be disabled: its next failure does it',
-      );
+      log.warn({ err, endpoint_id: id }, "couldn't disable a webhook endpoint; its next failure will");
     }
   }
 }

@@ -44,7 +44,7 @@ async function write(
       return await queue.finish(results);
     } catch (err) {
       // Once, not every second while the database is unavailable.
-      if (tries === 1) log.warn({ err }, 'results of deliveries could not be stored and are kept');
+      if (tries === 1) log.warn({ err }, "couldn't store results of deliveries; keeping them");
       if (givingUp.aborted) return [];
       await sleep(pauseMs, { signal: givingUp }).catch(() => undefined);
     }

@@ -58,10 +58,7 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
     owners,
     removeAllOf,
     failed: (err, consumer_id) =>
-      log.warn(
-        { err, consumer_id },
-        'a consumer of webhook endpoints could not be read: its deliveries wait',
-      ),
+      log.warn({ err, consumer_id }, "couldn't read a consumer of webhook endpoints; its deliveries wait"),
   });
   return {
     administration: createEndpointAdministration({

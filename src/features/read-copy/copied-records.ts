@@ -144,7 +144,7 @@ function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log
   return async <F>(find: () => Promise<F | undefined>): Promise<F | undefined> => {
     if (isBehind() || isPaused()) return undefined;
     return find().catch((err: unknown) => {
-      if (!isPaused()) log.warn({ err }, 'the copy could not be read; the CRM is asked for some seconds');
+      if (!isPaused()) log.warn({ err }, "couldn't read the copy; asking Salesforce for some seconds");
       failedAt = monotonicMs();
       return undefined;
     });

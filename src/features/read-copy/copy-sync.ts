@@ -65,7 +65,7 @@ export class CopySync implements CopyWriter {
     const isKept = state?.fence === fence && state.fields === table.fields;
     if (isKept && !hasGap) return;
     if (state !== undefined)
-      log.warn({}, 'the copy lacks changes, or is of another org or other fields: it is filled again');
+      log.warn({}, 'the copy lacks changes, or is of another org or other fields; filling it again');
     const positions = Object.fromEntries(resources.map(({ name }) => [name, firstPosition]));
     await fenced((transaction) => table.reset(transaction, fence, positions));
   }
@@ -86,7 +86,7 @@ export class CopySync implements CopyWriter {
       return (await this.#fill(fenced, watch(stopping))) || isMoreStale;
     } catch (err) {
       if (err instanceof Replaced) throw err;
-      this.#options.log.warn({ err }, 'the copy of the CRM could not be filled further for now');
+      this.#options.log.warn({ err }, "couldn't fill the copy of Salesforce further for now");
       return false;
     } finally {
       await this.#logProgress();
@@ -136,7 +136,7 @@ export class CopySync implements CopyWriter {
       if (isOver()) return true;
       const page = await source.readChanges(positionsOf(resources, positions), fillCall());
       positions = await this.#storePage(fenced, positions, page);
-      if (positions === undefined) log.info({}, 'the copy of the CRM is filled');
+      if (positions === undefined) log.info({}, 'the copy of Salesforce is filled');
     }
     return positions !== undefined;
   }
@@ -166,7 +166,7 @@ export class CopySync implements CopyWriter {
     const { isFilled, records } = await table.facts();
     metrics.copyRecords.set(records);
     this.#loggedAt = monotonicMs();
-    if (!isFilled) log.info({ records }, 'the copy of the CRM is being filled');
+    if (!isFilled) log.info({ records }, 'the copy of Salesforce is being filled');
   }
 }
 

@@ -192,7 +192,7 @@ class Notes {
     try {
       await this.#write(row).catch(() => this.#write(row));
     } catch (err) {
-      if (!this.isBehind) this.#log.warn({ err }, 'a write could not be noted in the copy; it will be');
+      if (!this.isBehind) this.#log.warn({ err }, "couldn't note a write in the copy yet");
       this.#wait(staleRow(row));
       this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
       await this.#unnoted.report();

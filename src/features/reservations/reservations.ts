@@ -119,7 +119,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
     } catch (error) {
       if (error instanceof StillPending) return;
       const facts = { err: error, reservation_id: plan.id, state: plan.state };
-      log.warn(facts, 'a reservation could not be finished and is tried again later');
+      log.warn(facts, "couldn't finish a reservation; will try again later");
     }
   }
 

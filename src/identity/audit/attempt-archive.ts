@@ -117,7 +117,7 @@ export class AttemptArchive implements AttemptRecorder {
   async stop(): Promise<void> {
     await this.#single.stop().catch((err: unknown) => {
       const attempts = this.#single.size + this.#totals.unstoredAttempts;
-      const message = 'authentication attempts could not be written to the database';
+      const message = "couldn't write authentication attempts to the database";
       this.#options.log.error({ err, attempts }, message);
     });
   }

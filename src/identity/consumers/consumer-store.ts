@@ -159,10 +159,7 @@ function createRevocation({
     forgetEvents: (id, eventIds) =>
       forget(id, eventIds).catch((err: unknown) => {
         if (!(err instanceof VersionConflict))
-          log.warn(
-            { err, consumer_id: id },
-            'recorded changes could not be taken out of the record of a consumer',
-          );
+          log.warn({ err, consumer_id: id }, "couldn't remove recorded changes from a consumer's record");
       }),
   };
 }

@@ -151,7 +151,7 @@ function createAnnounce(cache: SharedCache | undefined, channel: string, log: Lo
     try {
       await cache?.publish(channel, id);
     } catch (err) {
-      log.warn({ err, consumer_id: id }, 'a change of a consumer could not be announced to other replicas');
+      log.warn({ err, consumer_id: id }, "couldn't announce a consumer's change to other replicas");
     }
   };
 }

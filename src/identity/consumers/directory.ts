@@ -131,7 +131,7 @@ export class ConsumerDirectory {
   async #refreshInTime(): Promise<void> {
     const late = () => new Error('the secrets manager is too slow');
     await inTime(this.refresh(), catchUpMs, late).catch((err: unknown) =>
-      this.#options.log.warn({ err }, 'after a pause the consumers could not be read again in time'),
+      this.#options.log.warn({ err }, "couldn't reread the consumers in time after a pause"),
     );
   }
 
@@ -191,7 +191,7 @@ export class ConsumerDirectory {
         const secret = await secrets.read(consumerSecretName(id));
         this.#observe(id, since, () => this.#set(id, secret));
       } catch (err) {
-        log.warn({ err, consumer_id: id }, 'a consumer that has changed could not be read');
+        log.warn({ err, consumer_id: id }, "couldn't read a changed consumer");
         this.#readLater(id);
       }
     } while (reading.again);
@@ -224,13 +224,13 @@ export class ConsumerDirectory {
     try {
       await keys.refresh();
     } catch (err) {
-      log.error({ err }, 'the keys could not be read again; those that are loaded stay in use');
+      log.error({ err }, "couldn't reread the keys; the loaded ones stay in use");
     }
     try {
       await this.#load();
     } catch (err) {
       this.#connected = false;
-      log.error({ err }, 'the consumers could not be read again; those that are loaded stay valid');
+      log.error({ err }, "couldn't reread the consumers; the loaded ones stay valid");
     }
   }
 
@@ -244,10 +244,7 @@ export class ConsumerDirectory {
     for (const { name, secret, error } of found) {
       if (error === undefined) this.#apply(idOf(name), secret, since);
       else
-        log.error(
-          { secret: name, err: error },
-          'a consumer could not be read; what is loaded of it stays valid',
-        );
+        log.error({ secret: name, err: error }, "couldn't read a consumer; its loaded version stays valid");
     }
     const present = new Set(names.map(idOf));
     for (const id of this.#index.ids()) if (!present.has(id)) this.#apply(id, undefined, since);
@@ -288,7 +285,7 @@ export class ConsumerDirectory {
       this.#observe(id, since, () => this.#set(id, secret));
       if (this.#index.find(apiKey) === undefined && since > this.#refreshed) this.#missed.add(apiKey);
     } catch (err) {
-      log.warn({ err }, 'an unknown API key could not be looked up');
+      log.warn({ err }, "couldn't look up an unknown API key");
     }
   }
 
@@ -329,7 +326,7 @@ export class ConsumerDirectory {
         const facts = { secret: name, pepperVersion: unknown.pepperVersion };
         log.error(
           facts,
-          'a consumer needs a version of the pepper that is not there; its secret will be refused',
+          "a consumer needs a version of the pepper that's missing; its secret will be refused",
         );
       }
       return consumer;

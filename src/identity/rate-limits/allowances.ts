@@ -81,7 +81,7 @@ export class Allowances {
     const refresh = coalesce(() => this.refresh());
     this.#refreshing = setInterval(() => {
       if (!isUsed()) return;
-      refresh().catch((err: unknown) => log.debug({ err }, 'what is used of allowances could not be read'));
+      refresh().catch((err: unknown) => log.debug({ err }, "couldn't read the use of allowances"));
     }, refreshMs);
     this.#refreshing.unref();
   }
@@ -96,7 +96,7 @@ export class Allowances {
     try {
       await this.refresh();
     } catch (err) {
-      this.#log.warn({ err }, 'what is used of allowances could not be read yet');
+      this.#log.warn({ err }, "couldn't read the use of allowances yet");
     }
   }
 
@@ -127,7 +127,7 @@ export class Allowances {
       await this.#unstored.flush();
       await this.#read([id]);
     } catch (err) {
-      this.#log.debug({ err, consumer_id: id }, 'what is used of an allowance could not be read');
+      this.#log.debug({ err, consumer_id: id }, "couldn't read the use of an allowance");
     }
     return this.#stateOf(this.#current(id, allowance));
   }
@@ -152,7 +152,7 @@ export class Allowances {
     clearInterval(this.#refreshing);
     await this.#unstored
       .stop()
-      .catch((err: unknown) => this.#log.error({ err }, 'what is used of allowances could not be written'));
+      .catch((err: unknown) => this.#log.error({ err }, "couldn't write the use of allowances"));
   }
 
   #today(): number {
@@ -207,7 +207,7 @@ export class Allowances {
       this.#noticed.add(name);
       forgetOldest(this.#noticed, maxConsumers);
     } catch (err) {
-      this.#log.warn({ err, consumer_id: consumerId }, 'a consumer could not be told of its allowance yet');
+      this.#log.warn({ err, consumer_id: consumerId }, "couldn't notify a consumer of its allowance yet");
     }
   }
 }

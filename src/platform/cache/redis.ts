@@ -180,7 +180,7 @@ class RedisCache implements SharedCache {
     this.#refusal =
       mode === 'standalone' ? undefined : `redisUrl leads to a Redis in ${mode} mode: ${advice}`;
     if (this.#refusal !== undefined)
-      log.error({ mode, advice }, 'this Redis cannot be used; the service goes on without it');
+      log.error({ mode, advice }, "can't use this Redis; the gateway goes on without it");
   }
 
   async #run<T>(command: (redis: Redis) => Promise<T>): Promise<T> {
@@ -212,7 +212,7 @@ function logConnection(redis: Redis, log: Log, purpose: string): void {
     reason = error.message;
   });
   redis.on('reconnecting', () => {
-    if (!lost) log.warn({ purpose, reason }, 'Redis is not connected; the service goes on without it');
+    if (!lost) log.warn({ purpose, reason }, "Redis isn't connected; the gateway goes on without it");
     lost = true;
   });
 }

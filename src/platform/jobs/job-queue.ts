@@ -159,7 +159,7 @@ async function perform(
     } catch (err) {
       failures.push(err);
       metrics.jobFailures.inc({ queue: name, step });
-      log.warn({ err, job: name, step }, 'a job failed and is repeated later');
+      log.warn({ err, job: name, step }, 'a job failed; will try again later');
     }
   }
   if (failures.length > 0) throw failures[0];

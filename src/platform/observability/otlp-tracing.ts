@@ -149,7 +149,7 @@ function withWarnings(exporter: SpanExporter, log: Log): SpanExporter {
         const isDue = monotonicMs() - warnedAt > warningIntervalMs;
         if (result.error !== undefined && isDue) {
           warnedAt = monotonicMs();
-          log.warn({ reason: result.error.message, spans: spans.length }, 'traces could not be exported');
+          log.warn({ reason: result.error.message, spans: spans.length }, "couldn't export traces");
         }
         done(result);
       }),
@@ -161,6 +161,6 @@ function withWarnings(exporter: SpanExporter, log: Log): SpanExporter {
 async function endInTime(flush: Promise<void>, log: Log): Promise<void> {
   const late = () => new Error('the collector took too long');
   await inTime(flush, flushMs, late).catch((error: unknown) => {
-    log.warn({ reason: String(error) }, 'the last traces could not be exported');
+    log.warn({ reason: String(error) }, "couldn't export the last traces");
   });
 }

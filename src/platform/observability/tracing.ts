@@ -35,7 +35,7 @@ export async function openTracing(options: Omit<OtlpTracingOptions, 'protocol'>)
     env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL'] || env['OTEL_EXPORTER_OTLP_PROTOCOL'] || 'http/protobuf';
   const obstacle = obstacleTo(endpoint, exporter, protocol);
   if (obstacle !== undefined) {
-    log.warn({ reason: obstacle }, 'traces are not exported');
+    log.warn({ reason: obstacle }, "traces aren't exported");
     return plainTracing;
   }
   const { openOtlpTracing } = await import('./otlp-tracing.ts');

@@ -143,7 +143,7 @@ export class VaultSession {
       if (renewed !== undefined) this.#hold(renewed);
       else await this.#open();
     } catch (err) {
-      this.#log.warn({ err }, 'the Vault token could not be renewed; another try follows');
+      this.#log.warn({ err }, "couldn't renew the Vault token; will try again");
       // Past its end the next call signs in; until then tries come closer together, at most one a second.
       const remaining = remainingMs(lease);
       if (remaining > 0) this.#renewIn(Math.max(remaining / 2, shortestRetryMs));
@@ -166,7 +166,7 @@ export class VaultSession {
 
   #warnOfEnd({ lifetimeMs }: Lease): void {
     const seconds = Math.floor(lifetimeMs / 1000);
-    this.#log.warn({ seconds }, 'the token in VAULT_TOKEN will run out and cannot be renewed: replace it');
+    this.#log.warn({ seconds }, "the token in VAULT_TOKEN expires soon and can't be renewed; replace it");
   }
 }
 

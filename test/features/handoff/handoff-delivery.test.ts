@@ -140,7 +140,7 @@ describe('the delivery of one type', () => {
     await delivery.deliver(1);
     assert.equal(delivery.madeDue, 1);
     assert.deepEqual(delivery.messages, [
-      'accepted hand-offs wait: the CRM takes none',
+      'accepted hand-offs are waiting; Salesforce takes none',
       'accepted hand-offs are delivered again',
     ]);
   });

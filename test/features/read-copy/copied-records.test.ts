@@ -58,7 +58,7 @@ test('a copy that cannot be read is logged once, and left alone for a while', as
   assert.equal(asked, 2);
   assert.deepEqual(
     lines.map(({ message }) => message),
-    ['the copy could not be read; the CRM is asked for some seconds'],
+    ["couldn't read the copy; asking Salesforce for some seconds"],
   );
 });
 

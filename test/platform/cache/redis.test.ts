@@ -155,7 +155,7 @@ it('a node of a Cluster is refused in words, though it answers', {
   const cache = createRedisCache({ url: node.url, log });
   try {
     await eventually(
-      () => assert.ok(lines.some(({ message }) => message.startsWith('this Redis cannot be used'))),
+      () => assert.ok(lines.some(({ message }) => message.startsWith("can't use this Redis"))),
       { everyMs: 10 },
     );
     for (const use of [cache.checkHealth(), cache.get('key'), cache.acquireLock('lock', 1000)]) {

@@ -93,7 +93,7 @@ describe('a Vault token from the settings', () => {
     assert.equal((await awake(server.next(renewal))).status, 503);
     server.fault = () => undefined;
     assert.equal((await awake(server.next(renewal))).status, 200);
-    assert.ok(lines.some(({ message }) => message.startsWith('the Vault token could not be renewed')));
+    assert.ok(lines.some(({ message }) => message.startsWith("couldn't renew the Vault token")));
   });
 });
 

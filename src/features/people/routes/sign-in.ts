@@ -53,7 +53,7 @@ function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Rou
         return leadTo(url.href, own.signIn.set([begun, ...(own.signIn.in(cookie) ?? [])]));
       } catch (err) {
         if (!(err instanceof IssuerUnavailable)) throw err;
-        log.warn({ err }, 'nobody can sign in: the issuer cannot be reached');
+        log.warn({ err }, "nobody can sign in; can't reach the issuer");
         return unavailable;
       }
     },
@@ -132,11 +132,11 @@ function checksOf(begun: string): SignInChecks {
 
 function refusalFor(error: unknown, { log }: Pick<SignInServices, 'log'>): RouteAnswer {
   if (error instanceof IssuerUnavailable || error instanceof SecretsUnavailable) {
-    log.warn({ err: error }, 'a sign-in could not be finished');
+    log.warn({ err: error }, "couldn't finish a sign-in");
     return unavailable;
   }
   if (error instanceof Problem && error.status >= 500) {
-    log.warn({ err: error }, 'a session could not be stored');
+    log.warn({ err: error }, "couldn't store a session");
     return notStored;
   }
   // The library's own words; its errors hold answers of the issuer too.

@@ -266,7 +266,7 @@ describe('an administrator changes the org', () => {
     assert.deepEqual(errors, [
       { pointer: '', message: 'does not pass the rules of the CRM: OfferScore fails.' },
     ]);
-    const logged = gateway.logLines.filter(({ message }) => message === 'the CRM refused a record').at(-1);
+    const logged = gateway.logLines.filter(({ message }) => message === 'Salesforce refused a record').at(-1);
     assert.match(JSON.stringify(logged?.facts['errors']), /"thrown_by":"OfferScore"/);
     assert.ok((await rejected(offers, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY')) > 0);
     const flow = {
@@ -297,7 +297,7 @@ describe('an administrator changes the org', () => {
       ['sign_in', { error: 'invalid_grant', error_description: 'ip restricted' }],
     );
     assert.match(String(advice), /address/);
-    const line = gateway.logLines.findLast(({ message }) => message === 'the CRM gave no access token');
+    const line = gateway.logLines.findLast(({ message }) => message === 'Salesforce gave no access token');
     assert.deepEqual(
       [line?.facts['error'], line?.facts['error_description']],
       ['invalid_grant', 'ip restricted'],

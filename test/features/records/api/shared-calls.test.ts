@@ -287,7 +287,7 @@ describe('a refusal by the CRM', () => {
     const response = await gateway.request('/api/v1/handoff', { body: request });
     const problem = (await response.json()) as { code: string; detail: string; errors: object[] };
     assert.deepEqual([response.status, problem.code], [status, code]);
-    const line = gateway.logLines.findLast((each) => each.message === 'the CRM refused a record');
+    const line = gateway.logLines.findLast((each) => each.message === 'Salesforce refused a record');
     return { problem, line: line?.facts };
   };
 
