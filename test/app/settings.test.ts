@@ -135,7 +135,7 @@ describe('settings', () => {
       const [fault = '', ...others] = faultsOf({ REDIS_URL });
       assert.match(
         fault,
-        /^redisUrl \(REDIS_URL\) must be .* one server; for Sentinel or a Cluster name an address/,
+        /^redisUrl \(REDIS_URL\) must be .* one server; for Sentinel or a Cluster, use an address/,
       );
       assert.deepEqual(others, []);
       assert.doesNotMatch(fault, /hunter2/);
