@@ -78,7 +78,7 @@ describe('a Vault token from the settings', () => {
     const manager = connect({ method: 'token', token });
     await manager.read('a');
     assert.ok(
-      lines.some(({ level, message }) => level === 'warn' && message.includes('VAULT_TOKEN will run out')),
+      lines.some(({ level, message }) => level === 'warn' && message.includes('VAULT_TOKEN expires soon')),
     );
     server.revoke(token);
     await assert.rejects(manager.read('a'), (error: Error) => {
