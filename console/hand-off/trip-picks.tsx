@@ -2,6 +2,7 @@ import type { HandoffCheck } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { type Problem, problemFrom } from '../shared/api.ts';
+import { withCrmName } from '../shared/page-facts.ts';
 import { ProblemAlert, single } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { type Picks, type RecordType, tripBodyOf } from './picks.ts';
@@ -87,7 +88,8 @@ function hasProblem({ others, ofResults }: Findings): boolean {
 function sorted({ problems, warnings }: HandoffCheck, chosen: readonly Result[]) {
   const ofResults = new Map<string, Finding[]>();
   const others: Finding[] = [];
-  const add = (pointer: string, finding: Finding) => {
+  const add = (pointer: string, { text: said, ...rest }: Finding) => {
+    const finding = { ...rest, text: withCrmName(said) };
     const result = chosen[Number(/^#\/items\/(\d+)(\/|$)/.exec(pointer)?.[1])];
     const list = result ? (ofResults.get(result.id) ?? []) : others;
     if (!list.some(({ text }) => text === finding.text)) list.push(finding);

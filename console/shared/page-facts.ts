@@ -16,3 +16,8 @@ interface PageFacts {
 
 export const pageFacts = JSON.parse(document.documentElement.dataset['facts'] ?? '{}') as PageFacts;
 export const crmName = pageFacts.crm_name;
+
+/** A text of the API, which can't know what people call the CRM. */
+export function withCrmName(text: string): string {
+  return text.replace(/\bthe CRM\b/gi, () => crmName);
+}

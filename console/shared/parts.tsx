@@ -5,6 +5,7 @@ import { useFirstError } from './first-error.ts';
 import { pretty } from './json-text.ts';
 import type { Loaded, Pages } from './load.ts';
 import { isOutage } from './outage.ts';
+import { withCrmName } from './page-facts.ts';
 import { JustNow } from './time.tsx';
 
 interface FieldProps {
@@ -103,15 +104,15 @@ export function ProblemAlert({ problem, isAnswer, children }: AlertProps): VNode
   return (
     <div class="problem" role="alert" ref={alert}>
       <p>
-        <strong>{title}</strong>
+        <strong>{withCrmName(title)}</strong>
       </p>
-      <p>{detail}</p>
+      <p>{withCrmName(detail)}</p>
       {errors.length > 0 && (
         <ul>
           {errors.map((one) => (
             <li>
               {fieldOf(one)}
-              {one.message}
+              {withCrmName(one.message)}
             </li>
           ))}
         </ul>

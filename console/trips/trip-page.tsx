@@ -8,6 +8,7 @@ import { parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
 import { Amount, sums } from '../shared/money.tsx';
+import { withCrmName } from '../shared/page-facts.ts';
 import { Badge, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
 import { listOf } from '../shared/permissions.ts';
 import { type Session, useSession } from '../shared/session.ts';
@@ -146,16 +147,18 @@ function itemsOf(
     ...bookings.map((one) => recordItem('Booking', 'bookings', one)),
     ...(reservations as unknown as Listed[]).map((one) => recordItem('Reservation', 'reservations', one)),
   ];
-  const failures = new Map(handoffs.map(({ external_id, problem }) => [external_id, problem?.title]));
+  const failureOf = ({ problem }: Trip['handoffs'][number]) =>
+    problem ? withCrmName(problem.title) : undefined;
+  const failures = new Map(handoffs.map((handoff) => [handoff.external_id, failureOf(handoff)]));
   const waiting = handoffs.map((handoff): Item => {
-    const { external_id: id, type, status, request, accepted_at, problem } = handoff;
+    const { external_id: id, type, status, request, accepted_at } = handoff;
     return {
       what: 'Hand-off',
       id,
       name: request?.result.name ?? (type === 'quote' ? 'Quote' : 'Booking'),
       source: request?.result.source ?? '',
       status: status === 'accepted' ? 'waiting' : status,
-      failure: problem?.title,
+      failure: failureOf(handoff),
       address: `#/handoffs/${id}`,
       path: `/v1/handoffs/${id}`,
       facts: factsOf(handoff) ?? glance(null),

@@ -1,7 +1,7 @@
 import type { AcceptedHandoff, HistoryEntry } from '@handoff-gateway/client';
 import type { ComponentChildren, VNode } from 'preact';
 import { Doer, Endpoint } from '../records/history.tsx';
-import { crmName } from '../shared/page-facts.ts';
+import { crmName, withCrmName } from '../shared/page-facts.ts';
 import { Ago, duration } from '../shared/time.tsx';
 import { countOf } from '../shared/words.ts';
 import type { Life } from './read-handoff.ts';
@@ -125,9 +125,9 @@ function endOf({ status, completed_at: at, problem }: AcceptedHandoff): Step {
   const note = problem && (
     <>
       <p>
-        <strong>{problem.title}</strong>
+        <strong>{withCrmName(problem.title)}</strong>
       </p>
-      <p class="quiet">{problem.detail}</p>
+      <p class="quiet">{withCrmName(problem.detail)}</p>
     </>
   );
   return { title: 'Failed', tone: 'bad', at, note };

@@ -5,7 +5,7 @@ import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { useLoad } from '../shared/load.ts';
 import { Amount } from '../shared/money.tsx';
-import { crmName } from '../shared/page-facts.ts';
+import { crmName, withCrmName } from '../shared/page-facts.ts';
 import {
   Badge,
   type Column,
@@ -198,9 +198,9 @@ const status: Column<AcceptedHandoff> = {
         {problem && (
           <>
             <p>
-              <strong>{problem.title}</strong>
+              <strong>{withCrmName(problem.title)}</strong>
             </p>
-            <p class="quiet">{problem.detail}</p>
+            <p class="quiet">{withCrmName(problem.detail)}</p>
           </>
         )}
         {approval?.reason && <p class="quiet">{approval.reason}</p>}

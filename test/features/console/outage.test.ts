@@ -43,7 +43,7 @@ describe('the console while something does not answer', {
       await strip(page, 'responding').waitFor();
     }
     await goTo(page, 'Records');
-    await textOf(page.getByRole('alert'), /CRM/);
+    await textOf(page.getByRole('alert'), /^(?!.*CRM).*Salesforce/s);
     assert.equal(await page.getByRole('alert').count(), 1);
     await gateway.org.disarm();
     await strip(page, 'responding').waitFor({ state: 'detached' });
