@@ -362,7 +362,7 @@ function requireSame(
   if (person !== undefined && person !== markOf(subject))
     throw new Problem(
       'permission_denied',
-      'In another tab somebody else has signed in. Load this page again to go on as that person.',
+      'Someone else has signed in in another tab. Reload this page to continue as that person.',
     );
   if (meant === undefined || meant === id) return;
   const advice = 'Reload this page to act as that one here too.';

@@ -160,7 +160,7 @@ describe('people at the console', {
     company.person = marta;
     await row.getByRole('button', { name: 'Approve' }).click();
     await goTo(page, 'Records');
-    await page.getByText('In another tab somebody else has signed in').first().waitFor();
+    await page.getByText('Someone else has signed in in another tab').first().waitFor();
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     await page.reload();
     await page.getByText('Inés Gil as').waitFor();

@@ -221,7 +221,7 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     try {
       const page = await browser.send(url);
       assert.equal(page.status, 503);
-      assert.match(await page.text(), /could not be stored/);
+      assert.match(await page.text(), /couldn&#39;t store your session/);
       await assertProblem(await browser.ask(`${gateway.url}/v1/quotes`), 503, 'store_unavailable');
       await assertProblem(await browser.ask(`${gateway.url}/console/session`), 503, 'store_unavailable');
       const out = await browser.ask(`${gateway.url}/console/sign-out`, { method: 'POST' });
