@@ -208,7 +208,7 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     const again = await forget('gone@example.com');
     assert.equal(
       again.stdout.trim(),
-      'Ended 0 sessions, and erased the person from 0 requests in the access log.',
+      'Ended 0 sessions, and erased the person from 0 entries in the access log.',
     );
     assert.equal((await forget(' ')).code, 2);
   });
