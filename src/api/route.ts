@@ -50,7 +50,6 @@ export interface Input<S extends RequestSchemas, K extends KeyRule, P> {
   headers: IncomingHttpHeaders;
   bodyText: string;
   consumer: Caller | undefined;
-  /** The API key, or the name of a public key, that has authenticated the caller. */
   credential: string | undefined;
   /** Address of an authenticated caller; null where its connection has ended. */
   address: string | null;

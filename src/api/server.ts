@@ -62,7 +62,6 @@ export interface ServerOptions {
   connections: ConnectionLimits;
   /** Undefined: the port speaks plain HTTP. */
   tls: TlsServer | undefined;
-  /** A stop has begun: answers ask clients to send no further requests on their connections. */
   isStopping: () => boolean;
   arrivalTimes?: ArrivalTimes;
 }

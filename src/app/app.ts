@@ -252,7 +252,6 @@ function buildServer(
   return server;
 }
 
-/** Opens the API port. The framework gives the URL as http, also for a TLS server. */
 async function listen(server: Server, { host, port, tls }: Settings): Promise<string> {
   const url = await server.listen({ host, port });
   return tls.certFile ? url.replace(/^http:/, 'https:') : url;

@@ -81,7 +81,6 @@ function variablesFor({ settings, url }: Running): string {
     .join('');
 }
 
-/** One line for any POSIX shell; it reads the credentials from their file, so that no secret is printed. */
 function curl(url: string, credentials: string, memberId: string, { tls }: Settings): string {
   const body = JSON.stringify({ type: 'quote', trip_id: trip, member_id: memberId, result: firstOffer });
   const read = (field: string) => `$(node -p "require('${credentials}').console.${field}")`;

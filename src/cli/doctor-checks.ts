@@ -63,7 +63,6 @@ async function checkSecrets(context: DoctorContext): Promise<string> {
   return settings.secretsManager === 'file' ? `files in ${settings.secretsDir}` : settings.secretsManager;
 }
 
-/** Without a consumer the keys are not read: that would make them, which is left to the service. */
 async function checkConsumers(context: DoctorContext): Promise<string> {
   const secrets = secretsOf(context);
   const names = await secrets.list(consumersFolder);

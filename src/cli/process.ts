@@ -48,7 +48,6 @@ export function endAtTheLatest(
   setTimeout(end, Math.max(shutdownSeconds, drainSeconds + 1) * 1000).unref();
 }
 
-/** Stops the app and ends the process: 0 when everything was closed in time, else 1. */
 export function closeAndExit(app: Pick<App, 'close'>, settings: Settings, log: Log): void {
   endAtTheLatest(settings);
   app.close().then(

@@ -33,7 +33,6 @@ const problemSchema = Type.Object({ title: text, detail: text, request_id: text 
 const factsSchema = Type.Object({ record_url: Type.Union([text, Type.Null()]) });
 
 interface Tried {
-  /** `created`, or `accepted` and `awaiting_approval` where it waits. */
   status: string;
   external_id: string;
   trip_id: string;

@@ -36,7 +36,6 @@ export async function runWorker(settings: Settings): Promise<void> {
   }
 }
 
-/** Does nothing where the parent is gone: then Node ends this process anyway. */
 function send(message: FromWorker): void {
   process.send?.(message, undefined, undefined, () => {});
 }

@@ -21,7 +21,6 @@ export type ToWorker = { type: 'stop' } | { type: 'metrics' };
 
 export type FromWorker = { type: 'ready'; url: string } | { type: 'metrics'; snapshot: MetricsSnapshot };
 
-/** Unexpected ends within a minute, from which on the group fails. */
 const tooManyEnds = 10;
 const periodMs = 60_000;
 /** Before the first replacement within a minute, in milliseconds. */
@@ -61,7 +60,6 @@ export class WorkerGroup {
     return Promise.race([this.#complete.promise, this.#failed.promise]);
   }
 
-  /** Never resolves; rejects when the group fails. */
   get failure(): Promise<never> {
     return this.#failed.promise;
   }
@@ -163,7 +161,6 @@ async function askForMetrics(worker: Worker): Promise<void> {
   done.abort();
 }
 
-/** Does nothing where the worker is about to end: its exit is handled. */
 function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.process.send(message, undefined, undefined, () => {});
 }
