@@ -115,6 +115,21 @@ describe('the guides', () => {
     await assertProblem(await gateway.request('/v1/guides/nothing', { as: null }), 404, 'not_found');
   });
 
+  test('have links in their Markdown that lead to guides', async () => {
+    const markdown = async (path: string) => {
+      const response = await gateway.request(path, { as: null });
+      assert.equal(response.status, 200, path);
+      return response.text();
+    };
+    const targetsOf = (text: string) =>
+      [...text.matchAll(/\]\(([^()\s]+)\)/g)].map(([, target]) => String(target));
+    const first = targetsOf(await markdown('/v1/guides'));
+    assert.ok(first.includes('/v1/guides/handoff#approval'));
+    for (const path of new Set(first.map((target) => target.replace(/#.*/, ''))))
+      for (const target of targetsOf(await markdown(path)))
+        assert.match(target, /^(https:\/\/|#|\/v1\/guides(\/|#|$))/, `${path}: ${target}`);
+  });
+
   test('are what llms.txt and the API reference lead to', async () => {
     const text = await (await gateway.request('/llms.txt', { as: null })).text();
     assert.ok(text.includes(`](${gateway.url}/v1/guides)`));

@@ -28,7 +28,15 @@ export async function readGuides(): Promise<readonly Guide[]> {
   }));
 }
 
-export function guideText({ text }: Guide, publicUrl: string): string {
+/** Markdown whose links lead to the served pages. */
+export function guideMarkdown(guide: Guide, publicUrl: string): string {
+  return withOwnAddress(guide, publicUrl).replaceAll(
+    /\]\(([^()\s]+\.md[^()\s]*)\)/g,
+    (_, target: string) => `](${linkTo(target)})`,
+  );
+}
+
+function withOwnAddress({ text }: Guide, publicUrl: string): string {
   return text.replaceAll(placeholder, publicUrl);
 }
 
@@ -62,7 +70,7 @@ ${links.join('\n')}
 <li><a href="/v1/docs">API reference</a></li>
 </ul></nav>
 <main>
-${renderMarkdown(guideText(guide, publicUrl), linkTo)}
+${renderMarkdown(withOwnAddress(guide, publicUrl), linkTo)}
 </main>
 </body>
 </html>

@@ -3,7 +3,7 @@ import { remembered } from '../../../api/openapi/readable-page.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { answerWith, createStaticBody, prefersHtml, type StaticBody } from '../../../api/static-body.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { guideHtml, guidePolicy, guidesPath, guideText, readGuides } from './guides.ts';
+import { guideHtml, guideMarkdown, guidePolicy, guidesPath, readGuides } from './guides.ts';
 
 const shared = {
   method: 'GET',
@@ -66,7 +66,7 @@ async function serveGuides(publicUrl: string): Promise<ReadonlyMap<string, Serve
   const entries = all.map(async (guide) => {
     const [html, markdown] = await Promise.all([
       createStaticBody('text/html; charset=utf-8', Buffer.from(guideHtml(guide, all, publicUrl))),
-      createStaticBody('text/markdown; charset=utf-8', Buffer.from(guideText(guide, publicUrl))),
+      createStaticBody('text/markdown; charset=utf-8', Buffer.from(guideMarkdown(guide, publicUrl))),
     ]);
     return [guide.name, { html, markdown }] as const;
   });
