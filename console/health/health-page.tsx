@@ -70,13 +70,15 @@ function worstOf(looks: readonly PartLook[]): PartLook['tone'] {
 }
 
 function Part({ look: { title, tone, word }, state }: { look: PartLook; state: PartState }): VNode {
+  const isOperator = useSession().can('consumers', 'read');
+  const facts = isOperator ? state : { ...state, user: null, quota: null };
   return (
     <li class="card">
       <p class="card-head">
         <strong>{title}</strong>
         <span class={`badge ${tone}`}>{word}</span>
       </p>
-      {factsOf(state).map((fact) => (
+      {factsOf(facts).map((fact) => (
         <p class="quiet">{fact}</p>
       ))}
     </li>

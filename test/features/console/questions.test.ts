@@ -196,6 +196,11 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await page.getByRole('link', { name: 'Go to the start page' }).click();
     await page.getByRole('heading', { level: 1, name: 'My access' }).waitFor();
     assert.match(await page.title(), /^My access/);
+    await goTo(page, 'Health');
+    await page.getByText('All systems operational').waitFor();
+    await page.getByText('Secrets manager').waitFor();
+    assert.equal(await page.getByText('calls used').count(), 0);
+    assert.equal(await page.getByText('Signed in as').count(), 0);
     await close();
   });
 });
