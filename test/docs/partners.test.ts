@@ -4,6 +4,7 @@ import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { symlinkSync, writeFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -164,6 +165,22 @@ describe("the partners' pages", () => {
     assert.match(stdout, /^no answer: repeat with [0-9a-f-]{36}\n$/);
   });
 
+  test('raise NoAnswer with the key in Python where answers end within their headers', async (context) => {
+    if (await isMissing('python', context)) return;
+    const server = createServer((socket) => {
+      socket.once('data', () => socket.end('HTTP/1.1 201 Created\r\nx-request-id: a'));
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    try {
+      const program = `import gateway\ngateway.TRIES = 2\n${pythonWrite}`;
+      const HANDOFF_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const stdout = await runProgram('cut', 'python', program, { HANDOFF_URL });
+      assert.match(stdout, /^no answer: repeat with [0-9a-f-]{36}\n$/);
+    } finally {
+      server.close();
+    }
+  });
+
   for (const language of ['ts', 'python'] as const) {
     test(`change, read, list and delete in ${language}`, async (context) => {
       if (await isMissing(language, context)) return;
@@ -249,7 +266,8 @@ describe("the partners' pages", () => {
   test('have TypeScript that compiles as it stands', async () => {
     const pages = ['authentication', 'handoff', 'trips', 'retries', 'records', 'events', '../quickstart'];
     const files = pages.map((page, i) => save(`types-${i}`, 'ts', programs(page, 'ts').join('\n')));
-    const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--types', 'node'];
+    const strict = ['--strict', '--noUncheckedIndexedAccess'];
+    const options = ['--noEmit', ...strict, '--module', 'nodenext', '--target', 'es2024', '--types', 'node'];
     await run(join(root, 'node_modules/.bin/tsc'), [...options, ...files], { cwd: folder }).catch(
       (error: { stdout: string }) => assert.fail(error.stdout),
     );
