@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { type EventData, run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { killStartedWith } from './process-tree.ts';
 import { collectFailures, type Totals } from './test-report.ts';
 import { type FileTimes, timesVariable } from './test-times.ts';
 
@@ -11,7 +12,7 @@ export interface RunOptions {
   /** Paths of the test files are relative to it. */
   root: string;
   concurrency: number;
-  /** For each file. */
+  /** For each test; a file gets a little more. */
   timeoutMs: number;
   /** Whether the file may fail by chance: such a one runs once more, alone, when all others have ended. */
   mayTryAgain: (file: string) => boolean;
@@ -25,6 +26,9 @@ interface Outcome {
   counts: EventData.TestSummary['counts'] | undefined;
   failures: string[];
 }
+
+/** What a file may take, by what one of its tests may. */
+const fileShare = 1.1;
 
 /** Runs each file in a process of its own. */
 export async function runTests(files: readonly string[], options: RunOptions): Promise<Totals> {
@@ -76,6 +80,12 @@ async function runFile(file: string, { root, timeoutMs, signal, print }: RunOpti
     signal,
   });
   const failures = collectFailures(results, { root, file });
+  // The test that hangs has failed by then, with its name.
+  const limitMs = timeoutMs * fileShare;
+  const timer = setTimeout(() => {
+    if (killStartedWith(join(root, file)))
+      failures.push(`  ${file}: killed with all that it had started after ${Math.round(limitMs / 1000)} s`);
+  }, limitMs);
   let summary: EventData.TestSummary | undefined;
   results.on('test:summary', (data) => {
     // The other ones are those of the file itself, which lack what ended it.
@@ -83,6 +93,7 @@ async function runFile(file: string, { root, timeoutMs, signal, print }: RunOpti
   });
   const lines = Readable.from(withoutTotals(results)).compose(spec) as Readable;
   print((await lines.toArray()).join(''));
+  clearTimeout(timer);
   if (failures.length === 0 && summary?.success !== true) failures.push(`  ${file}: it did not end`);
   return { file, counts: summary?.counts, failures };
 }

@@ -76,8 +76,21 @@ describe('the runner of tests', () => {
       'process-hangs': "test('hangs', () => new Promise((resolve) => setTimeout(resolve, 600_000)));",
     };
     const { failures } = runFiles(t, files, 2000);
-    const failed = failures.map((line) => line.trim().split('.test.mjs', 1)[0]).sort();
+    const failed = [...new Set(failures.map((line) => line.trim().split('.test.mjs', 1)[0]))].sort();
     assert.deepEqual(failed, ['code', 'killed', 'process-hangs', 'unloaded']);
+  });
+
+  test('kills a file of which one test after another hangs, with what it has started', (t) => {
+    const hanging = "test('hangs', () => new Promise((resolve) => setTimeout(resolve, 600_000)));\n";
+    const startsOther =
+      "spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit', detached: true });\n";
+    const files = { a: `import { spawn } from 'node:child_process';\n${startsOther}${hanging.repeat(200)}` };
+    const { failures } = runFiles(t, files, 2000);
+    assert.ok(
+      failures.includes('  a.test.mjs: killed with all that it had started after 2 s'),
+      failures.join('\n'),
+    );
+    assert.ok(failures.length < 20, failures.join('\n'));
   });
 
   test('fails a skip that is not on the list', (t) => {
