@@ -67,14 +67,18 @@ type Step = (input: StepInput) => Promise<Move>;
 /** How long until the partner is asked again, or a call that the CRM has refused is repeated, in seconds. */
 export const firstPoll = 5;
 const attentionPause = 900;
+/** By then no call can make the CRM booking any more. */
+const lastLook = { again: lateSeconds, looksAgain: true } satisfies Partial<Move>;
 const notDeleted = "There is no table, and the CRM booking can't be deleted";
 
 const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {
+    let mayBeMade = false;
     try {
       const { memberId } = plan.order.table;
       if (!(await systems.records.find(systems.resources.member, memberId, call)))
         throw new Problem('member_not_found', 'The CRM has no member with this id.');
+      mayBeMade = true;
       // The token is the reference: what has it is ours.
       const attempt = { token: plan.id, repeated: !fresh, isOthers: async () => false };
       await systems.crm.create(bookingOrder(plan, 'pending'), attempt, call);
@@ -82,7 +86,9 @@ const steps: Partial<Record<PlanState, Step>> = {
     } catch (error) {
       const refusal = refusalOf(error);
       // An earlier driver may have made the booking, when the member was still there.
-      return fresh ? { state: 'refused', refusal, outcome: 'refused' } : { state: 'undoing', refusal };
+      if (!fresh) return { state: 'undoing', refusal };
+      // A call that was lost and repeated may make it yet.
+      return { state: 'refused', refusal, outcome: 'refused', ...(mayBeMade && lastLook) };
     }
   },
 
@@ -113,12 +119,12 @@ const steps: Partial<Record<PlanState, Step>> = {
     return { state: status, outcome: 'made', again: firstPoll };
   },
 
-  async undoing({ plan, systems, call }) {
-    const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
-    if (refused) return stuck(plan, 'refused', notDeleted, refused);
-    const state = plan.request ? 'refused' : 'failed';
-    return { state, outcome: 'refused', again: lateSeconds, looksAgain: true };
-  },
+  undoing: (input) =>
+    deleteBooking(input, {
+      state: input.plan.request ? 'refused' : 'failed',
+      outcome: 'refused',
+      ...lastLook,
+    }),
 
   refused: lookAgain,
   failed: lookAgain,
@@ -158,10 +164,14 @@ const steps: Partial<Record<PlanState, Step>> = {
   },
 };
 
-async function lookAgain({ plan, systems, call }: StepInput): Promise<Move> {
+function lookAgain(input: StepInput): Promise<Move> {
+  return deleteBooking(input, { state: input.plan.state, again: 0 });
+}
+
+/** `done`: what follows once the CRM has no booking. */
+async function deleteBooking({ plan, systems, call }: StepInput, done: Move): Promise<Move> {
   const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
-  if (refused) return stuck({ ...plan, state: 'undoing' }, 'refused', notDeleted, refused);
-  return { state: plan.state, again: 0 };
+  return refused ? stuck({ ...plan, state: 'undoing' }, 'refused', notDeleted, refused) : done;
 }
 
 export class StillPending extends Error {}

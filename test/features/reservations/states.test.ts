@@ -120,11 +120,29 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(await harness.events(), []);
     });
 
+    behaves('a booking that a lost call makes after its repeat was refused is deleted', async () => {
+      setOutcomes(['crm.create', 'refused']);
+      const { status } = parse(await harness.create(randomUUID(), harness.order()));
+      assert.equal(status, 422);
+      const refused = await only();
+      assert.equal(refused.state, 'refused');
+      harness.systems.bookings.set(refused.id, { status: 'pending' });
+      assert.equal(await harness.runJob(), false);
+      await harness.passTime();
+      assert.equal(await harness.runJob(), true);
+      assert.deepEqual(bookings(), []);
+      await harness.passTime();
+      assert.equal(await harness.runJob(), false);
+      assert.deepEqual(await harness.events(), []);
+    });
+
     behaves('an unknown member is refused before anything is made', async () => {
       const { status, body } = parse(
         await harness.create(randomUUID(), harness.order({ memberId: randomUUID() })),
       );
       assert.deepEqual([status, body.code], [422, 'member_not_found']);
+      await harness.passTime();
+      assert.equal(await harness.runJob(), false);
       assert.deepEqual(harness.systems.calls, ['crm.find member']);
     });
 
