@@ -1,27 +1,44 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { readOptions } from './options.ts';
+import { type Options, readOptions } from './options.ts';
 import type { Report } from './worker.ts';
+import { themeOf } from './workload/themes.ts';
 
 const worker = fileURLToPath(new URL('worker.ts', import.meta.url));
+
+/** What the modules of a worker keep of each run adds up: then a fresh one takes its place. */
+const seedsPerWorker = 30;
+
+function* seedsOf({ first, count, minutes, theme }: Options): Generator<number, undefined> {
+  const end = performance.now() + minutes * 60_000;
+  for (let seed = first, left = count; left > 0 && performance.now() < end; seed++) {
+    if (theme !== undefined && themeOf(seed) !== theme) continue;
+    yield seed;
+    left -= 1;
+  }
+}
 
 /** Has workers simulate the seeds; `onReport` says whether to go on. Throws where a worker ends early. */
 export async function simulateAll(
   args: readonly string[],
   onReport: (report: Report) => boolean,
 ): Promise<void> {
-  const { seeds, workers } = readOptions(args);
-  const waiting = [...seeds];
+  const options = readOptions(args);
+  const seeds = seedsOf(options);
+  let isOver = false;
   const startWorker = () =>
     new Promise<void>((resolve, reject) => {
       const child: ChildProcess = fork(worker, [...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+      let left = seedsPerWorker;
       const next = () => {
-        const seed = waiting.shift();
-        if (seed === undefined) child.disconnect();
-        else child.send(seed);
+        left -= 1;
+        const given = left < 0 || isOver ? undefined : seeds.next();
+        isOver ||= given?.done === true;
+        if (given === undefined || given.done) child.disconnect();
+        else child.send(given.value);
       };
       child.on('message', (message: Report | 'ready') => {
-        if (message !== 'ready' && !onReport(message)) waiting.length = 0;
+        if (message !== 'ready' && !onReport(message)) isOver = true;
         next();
       });
       child.once('error', reject);
@@ -29,7 +46,10 @@ export async function simulateAll(
         code === 0 ? resolve() : reject(new Error(`a worker ended with ${code}`)),
       );
     });
-  await Promise.all(Array.from({ length: Math.min(workers, seeds.length) }, startWorker));
+  const work = async () => {
+    while (!isOver) await startWorker();
+  };
+  await Promise.all(Array.from({ length: Math.min(options.workers, options.count) }, work));
 }
 
 /** A failing seed as a person reads it: what went wrong, what had happened, and how to see it again. */
@@ -55,6 +75,7 @@ export function describeFailure(
 
 async function main(): Promise<void> {
   const args = process.argv.slice(2);
+  const { undo } = readOptions(args);
   const started = performance.now();
   let [done, failed] = [0, 0];
   const played = new Map<string, number>();
@@ -66,7 +87,8 @@ async function main(): Promise<void> {
       failed += 1;
       console.log(describeFailure(report, args));
     }
-    return true;
+    // Of a fix that is taken back it is asked whether any seed finds it.
+    return failed === 0 || undo === undefined;
   });
   const minutes = (performance.now() - started) / 60_000;
   const often = [...played].toSorted(([, a], [, b]) => b - a);

@@ -1,8 +1,13 @@
 import { parseArgs } from 'node:util';
+import { type Theme, themes } from './workload/themes.ts';
 
 /** What `npm run simulate` was asked for. */
 export interface Options {
-  seeds: number[];
+  /** The first seed, and how many there are at most. */
+  first: number;
+  count: number;
+  /** No seed begins later than so many minutes after the first. */
+  minutes: number;
   steps: number;
   replicas: number;
   workers: number;
@@ -12,10 +17,12 @@ export interface Options {
   undo: string | undefined;
   /** Numbers of the steps that are played; all where it is undefined. */
   only: number[] | undefined;
+  /** Seeds of other themes are passed over. */
+  theme: Theme | undefined;
 }
 
-const usage = `npm run simulate -- [--seeds 200] [--from 1] [--seed N] [--steps 500] [--replicas 3] [--workers 2]
-  [--once] [--undo NAME] [--only 1,2,3]`;
+const usage = `npm run simulate -- [--seeds 200] [--from 1] [--seed N] [--minutes N] [--steps 500] [--replicas 3]
+  [--workers 2] [--once] [--undo NAME] [--only 1,2,3] [--theme ${Object.keys(themes).join('|')}]`;
 
 /** Throws for what it doesn't know, with the usage. */
 export function readOptions(args: readonly string[]): Options {
@@ -30,7 +37,8 @@ function parse(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      seeds: { type: 'string', default: '200' },
+      seeds: { type: 'string' },
+      minutes: { type: 'string' },
       from: { type: 'string', default: '1' },
       seed: { type: 'string' },
       steps: { type: 'string', default: '500' },
@@ -39,19 +47,23 @@ function parse(args: readonly string[]): Options {
       once: { type: 'boolean', default: false },
       undo: { type: 'string' },
       only: { type: 'string' },
+      theme: { type: 'string' },
     },
   });
-  const { seed, from, only, undo } = values;
-  const count = seed === undefined ? wholeOf('seeds', values.seeds) : 1;
-  const first = wholeOf('seed', seed ?? from);
+  const { seed, seeds, from, only, undo, minutes, theme } = values;
+  if (theme !== undefined && !(theme in themes)) throw new Error(`--theme knows no ${theme}`);
+  const most = minutes === undefined ? 200 : Number.POSITIVE_INFINITY;
   return {
-    seeds: Array.from({ length: count }, (_, at) => first + at),
+    first: wholeOf('seed', seed ?? from),
+    count: seed !== undefined ? 1 : seeds === undefined ? most : wholeOf('seeds', seeds),
+    minutes: minutes === undefined ? Number.POSITIVE_INFINITY : wholeOf('minutes', minutes),
     steps: wholeOf('steps', values.steps),
     replicas: wholeOf('replicas', values.replicas),
     workers: wholeOf('workers', values.workers),
     isTwice: !values.once,
     undo,
     only: only?.split(',').map((number) => wholeOf('only', number)),
+    theme: theme as Theme | undefined,
   };
 }
 

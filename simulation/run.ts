@@ -4,7 +4,8 @@ import type { CommonDatabase } from './stores/database.ts';
 import { installWorld } from './virtual/globals.ts';
 import { Random } from './virtual/random.ts';
 import { heal, setTriggers } from './workload/faults.ts';
-import { actionOf, type Step, type StepName } from './workload/plan.ts';
+import { actionOf, type Step } from './workload/plan.ts';
+import type { StepName } from './workload/themes.ts';
 import { settleTrip } from './workload/trips.ts';
 import { carryOut, changes, learn } from './workload/writes.ts';
 

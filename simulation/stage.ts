@@ -19,6 +19,7 @@ import { SharedSecrets } from './stores/secrets.ts';
 import { type Fate, Network } from './virtual/network.ts';
 import type { Random } from './virtual/random.ts';
 import { Actor, World } from './virtual/world.ts';
+import { type Theme, themeOf } from './workload/themes.ts';
 
 const keys = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -78,6 +79,7 @@ export interface Stage {
   retired: { as: string; pair: Credentials }[];
   /** Kills so far. */
   kills: number;
+  theme: Theme;
 }
 
 /** World and network, to be installed before anything starts. */
@@ -149,8 +151,9 @@ export async function setStage(
     webhookSecret,
     retired: [],
     kills: 0,
+    theme: themeOf(seed),
   };
-  journal.note(`seed ${seed}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
+  journal.note(`seed ${seed}, ${stage.theme}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
   return stage;
 }
 

@@ -1,3 +1,5 @@
+import type { Theme } from './workload/themes.ts';
+
 /** Fixes of faults that were found once, each as the change that takes it back. The simulation has to notice. */
 export interface Undone {
   /** Path of the module. */
@@ -7,6 +9,8 @@ export interface Undone {
   before: string;
   /** What went wrong without it. */
   fault: string;
+  /** A seed of 150 steps that finds it, and its theme; undefined: none is known yet. */
+  foundBy?: { seed: number; theme: Theme };
 }
 
 export const undone: Readonly<Record<string, Undone>> = {
@@ -50,6 +54,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     if (known) return known;`,
     before: '',
     fault: 'A hand-off that was made waits for approval once its consumer needs it.',
+    foundBy: { seed: 24, theme: 'approvals' },
   },
   'new-id-for-repeat': {
     file: 'src/api/idempotency/claims-table.ts',
@@ -92,12 +97,13 @@ export const undone: Readonly<Record<string, Undone>> = {
     file: 'src/api/idempotency/ledger.ts',
     now: 'const isUntouched = !hasWritten && row.entity_tag_before === null;',
     before: 'const isUntouched = true;',
-    fault: 'The claim of a write whose outcome nobody knows is deleted, and a repeat makes another record.',
+    fault: 'A conditional write whose outcome nobody knows meets its own change when it is repeated.',
   },
   'deleted-made-again': {
     file: 'src/crm/salesforce-records.ts',
     now: 'const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);',
     before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
     fault: 'A record that was made and deleted is made again by a repeat.',
+    foundBy: { seed: 9, theme: 'lostAnswers' },
   },
 };

@@ -57,16 +57,19 @@ export class Records {
     if (final.status < 300 && purpose.kind === 'change')
       known.values = { ...known.values, ...purpose.values };
     if (final.status === 204) known.isDeleted = true;
-    if (purpose.kind === 'change') this.#checkChange(write, final, purpose.values.name);
+    if (purpose.kind === 'change') {
+      const { name = '' } = purpose.values;
+      this.#checkRefusal(write, final, name);
+      if (final.status < 300 && name.startsWith(poison))
+        this.#violate(`${titleOf(write)} got ${final.status}, though the org refuses it`);
+    }
     known.isBusy = false;
   }
 
-  #checkChange(write: Write, { status, text }: Answer, name = ''): void {
-    const isPoisoned = name.startsWith(poison);
-    if (codeOf(text) === 'crm_rejected' && !isPoisoned)
+  /** The org refuses what is poisoned, and nothing else. */
+  #checkRefusal(write: Write, { text }: Answer, name: string): void {
+    if (codeOf(text) === 'crm_rejected' && !name.startsWith(poison))
       this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
-    if (status < 300 && isPoisoned)
-      this.#violate(`${titleOf(write)} got ${status}, though the org refuses it`);
   }
 
   /** Those that a client can go on to write. */
@@ -111,11 +114,10 @@ export class Records {
     this.#checkLife(known, rows.live);
   }
 
-  #checkNone({ write, creation }: Known, { text }: Answer, live: readonly Row[]): void {
-    const title = titleOf(write);
-    if (!creation.values.name.startsWith(poison) && text.includes('crm_rejected'))
-      this.#violate(`${title} was refused, though the org had nothing against it: ${text}`);
-    if (live.length > 0) this.#violate(`${title} ended without a record, but ${idsOf(live)} is live`);
+  #checkNone({ write, creation }: Known, final: Answer, live: readonly Row[]): void {
+    this.#checkRefusal(write, final, creation.values.name);
+    if (live.length > 0)
+      this.#violate(`${titleOf(write)} ended without a record, but ${idsOf(live)} is live`);
   }
 
   #checkLife(known: Known, live: readonly Row[]): void {

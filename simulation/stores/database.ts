@@ -48,6 +48,12 @@ function hashOfSchema(): string {
   return hash.digest('hex').slice(0, 12);
 }
 
+/** The table of which a statement leases rows. */
+function leasedBy(text: string): string {
+  const [, table = 'nothing'] = /^\s*update "(\w+)" as .*"fence" \+ 1/.exec(text) ?? [];
+  return table;
+}
+
 interface Transaction {
   isBroken: boolean;
 }
@@ -220,7 +226,9 @@ export class CommonDatabase {
             if (way.actor.state === 'dead') giveUp();
           }
           try {
-            return await this.#run(text, values);
+            const answer = await this.#run(text, values);
+            if (answer.rows.length > 0) way.actor.reach(`lease of ${leasedBy(text)}`);
+            return answer;
           } finally {
             if (own === undefined) this.#leave(transaction);
             else if (isEnd) end();

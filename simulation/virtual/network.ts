@@ -45,6 +45,8 @@ class VirtualSocket extends Duplex {
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.bytesWritten += chunk.length;
+    const { actor, peer: to } = this;
+    if (to?.actor !== undefined) actor?.reach(`call to ${to.actor.name}`);
     this.#toPeer((peer) => {
       peer.bytesRead += chunk.length;
       peer.push(chunk);

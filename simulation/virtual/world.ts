@@ -23,6 +23,8 @@ export class Actor {
   /** What would have happened to it while it was suspended. */
   held: { isTimer: boolean; run: () => void }[] = [];
   readonly now: () => number;
+  /** Springs once, where the actor comes to the point: `lease of handoffs`, `call to org`. */
+  trap: { point: string; spring: () => void } | undefined;
 
   constructor(name: string, world: World) {
     this.name = name;
@@ -30,6 +32,13 @@ export class Actor {
       () => world.elapsed - this.stoodStill,
       () => world.wall + this.wallOffset,
     );
+  }
+
+  reach(point: string): void {
+    const { trap } = this;
+    if (trap?.point !== point) return;
+    this.trap = undefined;
+    trap.spring();
   }
 }
 

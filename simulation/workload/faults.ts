@@ -1,9 +1,10 @@
-import { poison } from '../auditor/facts.ts';
+import { poison, type Row } from '../auditor/facts.ts';
 import { objectOf } from '../auditor/records.ts';
 import type { Credentials } from '../clients.ts';
 import type { Stage } from '../stage.ts';
 import { goodReach } from '../stores/reach.ts';
 import type { Random } from '../virtual/random.ts';
+import type { Actor } from '../virtual/world.ts';
 import type { Action } from './writes.ts';
 
 const orgEffects = {
@@ -19,9 +20,15 @@ const orgEffects = {
   concurrentLimit: 1,
 };
 
+const losses: typeof orgEffects = {
+  ...orgEffects,
+  ...{ loseAnswer: 10, hang: 6, reset: 1, error: 2, lockRow: 0, recordError: 0, concurrentLimit: 0 },
+};
+
 /** The org fails for some of the next calls. */
-export const failOrg: Action = async ({ org, journal }, random) => {
-  const kind = random.weighted(orgEffects);
+export const failOrg: Action = async ({ org, journal, theme }, random) => {
+  const losesAnswers = theme === 'lostAnswers' || theme === 'approvals';
+  const kind = random.weighted(losesAnswers ? losses : orgEffects);
   const effect = {
     kind,
     ...(/^late|latency/.test(kind) && { ms: random.whole(100, 12_000) }),
@@ -33,7 +40,7 @@ export const failOrg: Action = async ({ org, journal }, random) => {
     ...(kind === 'recordError' && { errorCode: 'UNABLE_TO_LOCK_ROW', message: 'locked' }),
   };
   const match = random.chance(0.5) ? { object: random.pick(['Quote__c', 'Booking__c']) } : {};
-  const times = random.whole(1, 4);
+  const times = random.whole(1, losesAnswers ? 12 : 4);
   await org.do('POST', 'faults', { match, effect, times, probability: 0.7, seed: random.whole(1, 1e9) });
   journal.note(`the org: ${kind} ${times} times ${JSON.stringify(match)}`);
 };
@@ -55,17 +62,47 @@ export const failPartner: Action = async ({ partner, journal }, random) => {
 };
 
 /** Stands still for a while, then goes on with what came meanwhile. */
-export const suspend: Action = async ({ world, replicas, journal }, random) => {
-  const { actor } = random.pick(replicas);
-  if (actor.state !== 'running') return;
+export const suspend: Action = async (stage, random) => {
+  const { actor } = random.pick(stage.replicas);
   const ms = random.pick([300, 2000, 9000, 12_000, 33_000, 40_000]);
+  if (actor.state === 'running') await standStill(stage, random, actor, ms);
+};
+
+async function standStill({ world, journal }: Stage, random: Random, actor: Actor, ms: number, where = '') {
   const isMachine = random.chance(0.5);
   world.suspend(actor);
-  journal.note(`${actor.name} is suspended for ${ms / 1000} s${isMachine ? ' with its machine' : ''}`);
+  journal.note(
+    `${actor.name} is suspended${where} for ${(ms / 1000).toFixed(1)} s${isMachine ? ' with its machine' : ''}`,
+  );
   await world.pause(ms * random.between(0.9, 1.1));
   if (isMachine) actor.stoodStill += ms;
   world.wake(actor);
   journal.note(`${actor.name} goes on`);
+}
+
+const points = {
+  'lease of handoffs': 5,
+  'lease of reservations': 3,
+  'call to org': 2,
+  'call to partner': 3,
+};
+
+/** Stands still at a moment that chance would seldom meet, for longer than its leases last. */
+export const suspendAt: Action = async (stage, random) => {
+  const { actor } = random.pick(stage.replicas);
+  const point = random.weighted(points);
+  const ms = random.between(31_000, 60_000);
+  if (actor.state !== 'running' || actor.trap !== undefined) return;
+  const isReached = await new Promise<boolean>((resolve) => {
+    const trap = { point, spring: () => resolve(true) };
+    actor.trap = trap;
+    const giveUp = () => {
+      if (actor.trap === trap) actor.trap = undefined;
+      resolve(false);
+    };
+    stage.world.schedule(10_000, giveUp, { actor: undefined });
+  });
+  if (isReached && actor.state === 'running') await standStill(stage, random, actor, ms, ` at its ${point}`);
 };
 
 /** Killed, and started again a little later. */
@@ -210,9 +247,29 @@ export const editOrg: Action = async (stage, random) => {
   known.isBusy = false;
 };
 
+/** Somebody in the org deletes a record of which its client has not heard yet. */
+export const deleteLost: Action = async (stage, random) => {
+  const lost = stage.auditor.records.known.filter(
+    ({ write, isDeleted }) =>
+      write.isUncertain && !write.isOver && !isDeleted && write.request.as !== 'tester',
+  );
+  if (lost.length === 0) return;
+  const known = random.pick(lost);
+  const { collection, trip } = known.creation;
+  const [row] = await stage.org.do<Row[]>('GET', `records/${objectOf(collection)}?Trip_Id__c=${trip}`);
+  if (row === undefined || known.write.isOver) return;
+  known.isDeleted = true;
+  const id = String(row['External_Id__c']);
+  await stage.org.do('POST', `records/${objectOf(collection)}/delete?External_Id__c=${id}`);
+  stage.journal.note(`in the org: delete ${id}, of which nobody has heard`);
+};
+
 /** Somebody in the org gives a record another External ID. */
 export const moveId: Action = async (stage, random) => {
-  const free = stage.auditor.records.freeInOrg().filter(({ isDeleted }) => !isDeleted);
+  // Of an accepted one the old id still says how its delivery ended.
+  const free = stage.auditor.records
+    .freeInOrg()
+    .filter(({ isDeleted, write }) => !isDeleted && write.final?.status !== 202);
   if (free.length === 0) return;
   const known = random.pick(free);
   const { id, creation } = known;

@@ -21,9 +21,19 @@ const firstDay = Date.UTC(2027, 0, 6, 12);
 
 /** Tries of one client before it gives up for now. */
 const tries = 6;
+/** Of one that waits until the leases of others are over. */
+const patientTries = 30;
+
+function patienceOf({ world, theme }: Stage): number {
+  return world.random.chance(theme === 'everything' ? 0.1 : 0.5) ? patientTries : tries;
+}
 
 /** Sends a write until its answer is final, with pauses. Whether it is. */
-export async function carryOut(stage: Stage, write: Write, most = tries): Promise<Answer | undefined> {
+export async function carryOut(
+  stage: Stage,
+  write: Write,
+  most = patienceOf(stage),
+): Promise<Answer | undefined> {
   const { client, world, auditor, journal } = stage;
   for (let at = 0; at < most && !write.isOver; at++) {
     // A program that gives up too early sends it once more while it is still under way.
@@ -159,17 +169,27 @@ export const change: Action = async (stage, random) => {
   const { as } = known.write.request;
   const values = orPoisoned(valuesOf(random), as, random);
   const purpose: Purpose = { kind: 'change', record: known.id ?? '', values };
+  const tag = random.chance(0.3) ? await tagOf(stage, known) : undefined;
   const request: Request = {
     method: 'PATCH',
     path: pathOf(known),
     as,
     key: random.uuid(),
     body: JSON.stringify(values),
+    ...(tag !== undefined && { headers: { 'if-match': tag } }),
   };
   const write = stage.auditor.answers.begin(request, purpose);
   changes.set(write, known);
   stage.auditor.records.settle(known, write, await carryOut(stage, write));
 };
+
+/** Only the client that has the record writes it: the tag stays right until its own write. */
+async function tagOf({ client }: Stage, known: Known): Promise<string | undefined> {
+  const { as } = known.write.request;
+  const answer = await client.send({ method: 'GET', path: pathOf(known), as });
+  const tag = answer?.headers['etag'];
+  return answer?.status === 200 && typeof tag === 'string' ? tag : undefined;
+}
 
 export const remove: Action = async (stage, random) => {
   const known = pickFree(stage, random);
@@ -267,6 +287,19 @@ export const read: Action = async (stage, random) => {
     ...(headers && { headers }),
   };
   await stage.client.send(request);
+};
+
+/** Asks what has become of an accepted hand-off, and works with its record from then on. */
+export const look: Action = async ({ auditor, client }, random) => {
+  const accepted = auditor.records.known.filter(
+    ({ id, write, isBusy }) => isBusy && id !== undefined && write.final?.status === 202,
+  );
+  if (accepted.length === 0) return;
+  const known = random.pick(accepted);
+  const { as } = known.write.request;
+  const answer = await client.send({ method: 'GET', path: `/v1/handoffs/${known.id}`, as });
+  const { status } = JSON.parse(answer?.text ?? '{}') as { status?: string };
+  if (answer?.status === 200 && status === 'created') known.isBusy = false;
 };
 
 /** Withdraws an accepted hand-off, or the boss decides about one. */
