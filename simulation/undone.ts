@@ -41,12 +41,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: "return isOthers ? { outcome, again: 'parts' } : { outcome };",
     before: 'return { outcome };',
     fault: 'Writes are refused for the fault of another one in their call.',
+    foundBy: { seed: 9, theme: 'lostAnswers' },
   },
   'moved-id': {
     file: 'src/features/events/record-diff.ts',
     now: '(now.isDeleted || now.externalId !== before.externalId)',
     before: 'now.isDeleted',
     fault: 'A record whose External ID is changed in the org has no event of deletion.',
+    foundBy: { seed: 1, theme: 'leases' },
   },
   'repeat-after-approval': {
     file: 'src/features/handoff/handoffs.ts',
@@ -61,12 +63,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'external_id = case when ${isContinued} then c.external_id else excluded.external_id end',
     before: 'external_id = excluded.external_id',
     fault: 'A repeat that goes on with an unfinished claim makes another record.',
+    foundBy: { seed: 3, theme: 'everything' },
   },
   'claim-without-lease': {
     file: 'src/api/idempotency/claims-table.ts',
     now: 'or (c.completed_at is null and ${lease.isOver} and c.fingerprint',
     before: 'or (c.completed_at is null and c.fingerprint',
     fault: 'A repeat takes the claim of a request that still runs.',
+    foundBy: { seed: 2, theme: 'lostAnswers' },
   },
   'late-forwarded-batch': {
     file: 'src/crm/scheduling/forwarded-batches.ts',
@@ -86,12 +90,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'v.viewer = ${viewer} and ${isVisible(columns)})',
     before: 'v.viewer = ${viewer} or ${isVisible(columns)})',
     fault: 'Endpoints get events of records that their consumer may not see.',
+    foundBy: { seed: 1, theme: 'leases' },
   },
   'fence-not-raised': {
     file: 'src/platform/store/leases.ts',
     now: '${sql.ref(fence)} = ${current} + 1',
     before: '${sql.ref(fence)} = ${current}',
     fault: 'A replaced owner passes for the new one.',
+    foundBy: { seed: 40, theme: 'leases' },
   },
   'claim-forgotten': {
     file: 'src/api/idempotency/ledger.ts',
