@@ -95,7 +95,7 @@ describe('results that a search program passes to the console', {
     const desk = await popup;
     await signIn(desk, gateway.console);
     const alert = desk.getByRole('alert');
-    await textOf(alert, /Result 2 is not an object.*Result 3: "valid_until" is not a time/s);
+    await textOf(alert, /Result 2 isn't an object.*Result 3: "valid_until" isn't a time/s);
     assert.equal(await desk.getByRole('article').count(), 2);
     assert.equal(await desk.getByRole('textbox', { name: 'Trip ID' }).inputValue(), tripId);
     assert.equal(await desk.getByRole('article', { name: 'Over' }).getByRole('button').count(), 0);
@@ -137,7 +137,7 @@ describe('results that a search program passes to the console', {
     await card('Second').getByRole('button', { name: 'Try again' }).waitFor();
     await search.page.evaluate(send(['Third'], tripId));
     await card('Third').waitFor();
-    await desk.getByRole('region', { name: 'Not finished' }).getByText('Second, as quote').waitFor();
+    await desk.getByRole('region', { name: 'unfinished ones' }).getByText('Second, as quote').waitFor();
     await again.click();
     await textOf(desk.getByRole('status'), /Second, as quote.*Quote created/s);
     await search.close();

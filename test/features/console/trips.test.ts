@@ -135,7 +135,7 @@ describe('trips in a browser', {
     await gateway.org.disarm();
     const { page, close } = await openSignedIn(browser, gateway, gateway.console, `#/trips/${trip.trip_id}`);
     const row = page
-      .getByRole('region', { name: 'Items of the trip' })
+      .getByRole('region', { name: 'Trip items' })
       .getByRole('row')
       .filter({ hasText: 'Casa Before' });
     await textOf(row, /update failed/);
