@@ -130,7 +130,7 @@ describe('the page Break it', {
   test('says on Health and in the strip that the quota is used up', async () => {
     const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/break-it');
     await page.getByRole('button', { name: 'Break: The API quota is used up' }).click();
-    await page.getByRole('status').filter({ hasText: 'quota of calls is used up' }).waitFor();
+    await page.getByRole('status').filter({ hasText: 'call quota is used up' }).waitFor();
     await goTo(page, 'Health');
     await page.getByText('Quota used up: Salesforce').waitFor();
     assert.equal(await page.getByText('All systems operational').count(), 0);

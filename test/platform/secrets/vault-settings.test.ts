@@ -84,7 +84,7 @@ describe('the settings of Vault', () => {
     const file = join(folder, 'ca.pem');
     const env = { VAULT_ADDR: 'https://vault', VAULT_TOKEN: 'hvs.x', VAULT_CACERT: file };
     await writeFile(file, 'nothing');
-    assert.match(faultsOf(env).join(), /no certificate in PEM/);
+    assert.match(faultsOf(env).join(), /no PEM certificate/);
     await writeFile(file, '-----BEGIN CERTIFICATE-----\n');
     const result = optionsOf(env);
     assert.ok(result.ca?.startsWith('-----BEGIN'));
