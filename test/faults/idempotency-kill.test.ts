@@ -66,8 +66,8 @@ const steps: Step[] = [
   {
     when: 'after the CRM has committed, before its answer',
     stop: async ({ ownOrg }) => {
-      const fault = await ownOrg.org.arm({ match: { path: '/sobjects/' }, effect: { kind: 'hold' } });
-      return { hit: fault.hit, clear: fault.remove };
+      const { hit, remove } = await holdWrites(ownOrg, 'after');
+      return { hit, clear: remove };
     },
     leaves: 'claim',
     committed: true,
@@ -92,19 +92,31 @@ function proxyStop(hold: ProxyHold): Stop {
 }
 
 /** The CRM has taken the calls in and works on them only after all repeats have been answered. */
-async function lateWrites({ org }: OwnOrg): Promise<Stop> {
-  const fault = await org.arm({
-    match: { path: '/sobjects/' },
-    effect: { kind: 'hold', stage: 'before' },
-    times: kinds.length,
-  });
+async function lateWrites(ownOrg: OwnOrg): Promise<Stop> {
+  const { hit, remove } = await holdWrites(ownOrg, 'before');
   return {
-    hit: fault.hit,
+    hit,
     clear: async () => {},
     comeLate: async () => {
-      await fault.remove();
+      await remove();
       // The calls have been let go by then: the org works through them before it takes a further one.
-      await org.counters();
+      await ownOrg.org.counters();
+    },
+  };
+}
+
+/** Holds one call of each kind and nothing else: the gateway may describe the org's objects meanwhile. */
+async function holdWrites({ org }: OwnOrg, stage: 'before' | 'after') {
+  const hold = (method: string, times: number) =>
+    org.arm({ match: { method, path: '/sobjects/' }, effect: { kind: 'hold', stage }, times });
+  const creations = await hold('POST', 2);
+  const change = await hold('PATCH', 1);
+  const deletion = await hold('DELETE', 1);
+  const hits = [() => creations.hit(1), () => creations.hit(2), () => change.hit(), () => deletion.hit()];
+  return {
+    hit: async (count: number) => hits[count - 1]?.(),
+    remove: async () => {
+      for (const fault of [creations, change, deletion]) await fault.remove();
     },
   };
 }

@@ -187,7 +187,7 @@ describe('a gateway of several worker processes', { skip }, () => {
     await once(taken, 'listening');
     const { port } = taken.address() as { port: number };
     await assert.rejects(installation.start({ PORT: String(port) }), ({ message }: Error) => {
-      assert.equal(message.split(`Port ${port} is in use`).length, 2);
+      assert.equal(message.split(`Port ${port} is already in use`).length, 2);
       return true;
     });
     taken.close();

@@ -79,7 +79,7 @@ describe('a command beside a service that runs from the same folder', () => {
     mkdirSync(join(tree, 'data/database'), { recursive: true });
     const before = readdirSync(join(tree, 'node_modules'));
     const { status, output, wasCalled } = run('doctor');
-    assert.match(output, /^failed +database +The package @electric-sql\/pglite is not installed\. .*npm ci/m);
+    assert.match(output, /^failed +database +The package @electric-sql\/pglite isn't installed\. .*npm ci/m);
     assert.deepEqual([status, wasCalled], [1, false]);
     assert.deepEqual(readdirSync(join(tree, 'node_modules')), before);
     const listed = run('consumer', 'list');
