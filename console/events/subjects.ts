@@ -24,7 +24,7 @@ export interface Subject {
   facts: AtAGlance;
 }
 
-/** A tab that looks at events for a day keeps no more. */
+/** A tab that looks at events for a day keeps no more, beside what it shows. */
 const mostKept = 500;
 
 /**
@@ -41,8 +41,9 @@ export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) =>
   }
   const readOne = async (id: string) => {
     const subject = await readSubject(session, id).catch(() => undefined);
-    const [oldest] = known.keys();
-    if (known.size >= mostKept && oldest !== undefined) known.delete(oldest);
+    const isShown = (key: string) => events.some(({ resource }) => resource.id === key);
+    const oldest = known.size < mostKept ? undefined : [...known.keys()].find((key) => !isShown(key));
+    if (oldest !== undefined) known.delete(oldest);
     known.set(id, subject);
   };
   const missing = events

@@ -109,10 +109,15 @@ function pauseAfter(problem: Problem | undefined, before: number): { failures: n
 function useRepeat(run: () => void, everyMs: number | undefined): void {
   useEffect(() => {
     if (everyMs === undefined) return undefined;
-    const timer = setInterval(() => {
+    const look = () => {
       if (!document.hidden) run();
-    }, everyMs);
-    return () => clearInterval(timer);
+    };
+    const timer = setInterval(look, everyMs);
+    document.addEventListener('visibilitychange', look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', look);
+    };
   }, [run, everyMs]);
 }
 

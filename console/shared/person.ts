@@ -67,8 +67,8 @@ export async function signOutPerson(): Promise<string | null> {
 const warnedMs = 60_000;
 
 /**
- * Seconds until the person is signed out for doing nothing, from a minute before; undefined while there is more time. What the page
- * asks by itself is no use of it.
+ * Seconds until the person is signed out for doing nothing in any tab, from a minute before; undefined while there is more time.
+ * What the page asks by itself is no use of it.
  */
 export function useIdleEnd(session: PersonSession | undefined, end: () => void): number | undefined {
   const [left, setLeft] = useState<number | undefined>();
@@ -77,8 +77,15 @@ export function useIdleEnd(session: PersonSession | undefined, end: () => void):
     const idleMs = Math.max(1000, Date.parse(session.expires_at) - Date.now());
     let usedAt = Date.now();
     let keptAt = usedAt;
+    // The session is that of the browser, whichever tab is used.
+    const tabs = new BroadcastChannel('use');
+    tabs.addEventListener('message', () => {
+      usedAt = Date.now();
+    });
     const use = () => {
       usedAt = Date.now();
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has only one origin
+      tabs.postMessage(null);
       if (usedAt - keptAt < idleMs / 4) return;
       keptAt = usedAt;
       void readPersonSession();
@@ -93,6 +100,7 @@ export function useIdleEnd(session: PersonSession | undefined, end: () => void):
     for (const name of ['pointerdown', 'keydown']) addEventListener(name, use, true);
     return () => {
       clearInterval(timer);
+      tabs.close();
       for (const name of ['pointerdown', 'keydown']) removeEventListener(name, use, true);
     };
   }, [session]);

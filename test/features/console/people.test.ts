@@ -222,16 +222,24 @@ describe('people at the console', {
     await opened.close();
   });
 
-  test('who does nothing is warned, and signed out', async () => {
+  test('who does nothing in any tab is warned, and signed out', async () => {
     // Of its own: others must not be signed out while the machine is busy.
     const hasty = await startGateway({
       ...env,
       SECRETS_DIR: `${gateway.dataDir}/secrets`,
-      PEOPLE_IDLE_MINUTES: '0.15',
+      PEOPLE_IDLE_MINUTES: '0.25',
     });
     company.serve(hasty.url);
     const { page } = await browser.open(`${hasty.url}/console/`);
     await enter(page);
+    const other = await page.context().newPage();
+    await other.goto(`${hasty.url}/console/`);
+    await other.getByRole('heading', { level: 1 }).waitFor();
+    await page.getByText(/You'll be signed out in \d+ seconds/).waitFor();
+    await other.keyboard.press('Shift');
+    await page.getByText(/You'll be signed out in/).waitFor({ state: 'detached' });
+    await other.getByText(/You'll be signed out in/).waitFor({ state: 'detached' });
+    await other.close();
     await page.getByText(/You'll be signed out in \d+ seconds/).waitFor();
     await page.getByRole('button', { name: 'Stay signed in' }).click();
     await page.getByText(/You'll be signed out in/).waitFor({ state: 'detached' });
