@@ -171,8 +171,8 @@ function ByConsumer({ report, bar, hasBudget }: ByConsumerProps): VNode {
   return (
     <>
       <p class="hint">
-        While the budget is short, a consumer gets at least its own share of the calls; the rest is divided
-        the rest is split evenly.
+        While the budget is short, a consumer gets at least its own share of the calls; the rest is split
+        evenly.
         {` ${given}% assigned. `}
         {!hasBudget && 'No budget is set, so shares have no effect yet.'}
       </p>

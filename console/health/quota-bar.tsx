@@ -56,7 +56,7 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
         {all.map(({ colour, name, calls }) => (
           <li key={name}>
             <Swatch colour={colour} />
-            {name} <strong>{isBeyond ? `${Math.round((100 * calls) / known)} %` : number(calls)}</strong>
+            {name} <strong>{isBeyond ? `${Math.round((100 * calls) / known)}%` : number(calls)}</strong>
           </li>
         ))}
         <li>
@@ -66,8 +66,8 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
       </ul>
       {isBeyond && (
         <figcaption class="hint">
-          In 24 hours the gateway made {number(known)} calls, of which {crmName} counts {number(used)}. The
-          bar divides those.
+          The gateway made {number(known)} calls in 24 hours. {crmName} counts {number(used)} of them, so the
+          bar shows each consumer's share.
         </figcaption>
       )}
     </figure>
