@@ -111,7 +111,7 @@ function useColumns(events: readonly FeedEvent[]): Column<FeedEvent>[] {
 
 const filters = ['type', 'resource_id', 'order'] as const;
 
-/** What has happened. Filters and order stand in the address. */
+/** Filters and order stand in the address. */
 export function Feed(): VNode {
   const [asked, ask] = useParameters(filters);
   const { order, ...filter } = asked;

@@ -15,7 +15,7 @@ export interface FeedEvent {
   data: string;
 }
 
-/** What an event tells of its record, or another one of the same record does. */
+/** Facts about an event's record, from the event or from another one about the same record. */
 export interface Subject {
   name: string;
   memberId: string | null;
@@ -28,16 +28,16 @@ export interface Subject {
 const mostKept = 500;
 
 /**
- * What events are about, by name. A hand-off's own events and deletions name nothing, so other events of the same record do, else
- * the hand-off is read once. Undefined where nothing names it, or not yet.
+ * Names events' records. A hand-off's own events and deletions have no name in them, so another event of the same record gives it,
+ * else the hand-off is read once. Undefined where nothing names it, or not yet.
  */
 export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) => Subject | undefined {
   const session = useSession();
   const known = recall(session.memory, 'event-subjects', () => new Map<string, Subject | undefined>());
-  const told = new Map<string, Subject>();
+  const named = new Map<string, Subject>();
   for (const event of events) {
     const subject = subjectIn(event);
-    if (subject && !told.has(event.resource.id)) told.set(event.resource.id, subject);
+    if (subject && !named.has(event.resource.id)) named.set(event.resource.id, subject);
   }
   const readOne = async (id: string) => {
     const subject = await readSubject(session, id).catch(() => undefined);
@@ -47,10 +47,10 @@ export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) =>
     known.set(id, subject);
   };
   const missing = events
-    .filter(({ type, resource: { id } }) => type.startsWith('handoff.') && !told.has(id) && !known.has(id))
+    .filter(({ type, resource: { id } }) => type.startsWith('handoff.') && !named.has(id) && !known.has(id))
     .map(({ resource: { id } }): [string, () => Promise<void>] => [id, () => readOne(id)]);
   useReads(new Map(missing));
-  return ({ resource: { id } }) => told.get(id) ?? known.get(id);
+  return ({ resource: { id } }) => named.get(id) ?? known.get(id);
 }
 
 /** Undefined where its data has no name. */

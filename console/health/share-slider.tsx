@@ -54,12 +54,12 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
       return known;
     }
   };
-  const saves = useSaves(saved, save, setShare);
+  const saveSoon = useSaves(saved, save, setShare);
   const move = (value: number) => {
     const wanted = Math.min(value, Math.max(most, saved));
     setShare(wanted);
     setFault(undefined);
-    saves.wish(wanted);
+    saveSoon(wanted);
   };
   return (
     <span class="share">
@@ -83,26 +83,26 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
 }
 
 /**
- * Saves one wish after the other, each against what the one before has left, and a wish that doesn't rest yet when its slider
- * goes. `save` is given what is known to be saved, and returns what is then.
+ * Saves one value after the other, each against what the one before has left, and what is still pending when the slider goes.
+ * `save` is given what is known to be saved, and returns what is then.
  */
 function useSaves(
   saved: number,
   save: (wanted: number, known: number) => Promise<number>,
   show: (share: number) => void,
-): { wish(wanted: number): void } {
+): (wanted: number) => void {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const wish = useRef<number | undefined>(undefined);
+  const pending = useRef<number | undefined>(undefined);
   const last = useRef(saved);
   const queue = useRef(Promise.resolve(saved));
   const onItsWay = useRef(0);
   const current = useRef(save);
   current.current = save;
-  const isResting = () => wish.current === undefined && onItsWay.current === 0;
-  const saveWish = async () => {
+  const isResting = () => pending.current === undefined && onItsWay.current === 0;
+  const saveNow = async () => {
     clearTimeout(timer.current);
-    const { current: wanted } = wish;
-    wish.current = undefined;
+    const { current: wanted } = pending;
+    pending.current = undefined;
     if (wanted === undefined || wanted === last.current) return;
     last.current = wanted;
     onItsWay.current += 1;
@@ -119,13 +119,11 @@ function useSaves(
     queue.current = Promise.resolve(saved);
     show(saved);
   }, [saved]);
-  useEffect(() => () => void saveWish(), []);
-  return {
-    wish(wanted) {
-      wish.current = wanted;
-      clearTimeout(timer.current);
-      timer.current = setTimeout(() => void saveWish(), restMs);
-    },
+  useEffect(() => () => void saveNow(), []);
+  return (wanted) => {
+    pending.current = wanted;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => void saveNow(), restMs);
   };
 }
 
