@@ -22,7 +22,13 @@ const orgEffects = {
 
 const losses: typeof orgEffects = {
   ...orgEffects,
-  ...{ loseAnswer: 10, hang: 6, reset: 1, error: 2, lockRow: 0, recordError: 0, concurrentLimit: 0 },
+  loseAnswer: 10,
+  hang: 6,
+  reset: 1,
+  error: 2,
+  lockRow: 0,
+  recordError: 0,
+  concurrentLimit: 0,
 };
 
 /** The org fails for some of the next calls. */
