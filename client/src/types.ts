@@ -97,7 +97,7 @@ export interface AcceptedHandoff {
 export interface Activity {
   interval_seconds: number;
   series: Series[];
-  /** When the CRM call budget runs out at the current rate; from then on, requests wait for calls. Null: it lasts for the next 24 hours, or there is none. */
+  /** When the CRM call budget runs out at the last hour's rate; from then on, requests wait for calls. Null: it lasts for the next 24 hours, or there is none. */
   budget_exhausted_at: string | null;
 }
 

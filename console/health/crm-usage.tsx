@@ -36,7 +36,7 @@ function useUsage(by: By, days: string): Loaded<CrmUsageReport> {
 interface UsageProps {
   /** Undefined before the org has reported it. */
   quota: Quota | undefined;
-  /** When the budget will be used up; null: it lasts. Undefined while that is not known. */
+  /** When requests will have to wait for calls of the budget; null: it lasts. Undefined while that is not known. */
   exhaustedAt: string | null | undefined;
 }
 
@@ -89,23 +89,32 @@ function Budget({ quota, exhaustedAt }: UsageProps & { quota: Quota }): VNode {
       {budget !== undefined && `${number(ofBudget)} of the budget's ${number(budget)} calls used. `}
       {`${number(used)} of the org's ${number(limit)} calls used in 24 hours. `}
       {isQuotaUsedUp(quota) ? (
-        <strong class="headline bad">The budget is used up. Requests wait until calls are free.</strong>
+        <strong class="headline bad">
+          {budget !== undefined && ofBudget >= budget
+            ? 'The budget is used up. Requests wait until calls are free.'
+            : "The org's daily calls are used up. Requests are refused until some are free."}
+        </strong>
       ) : (
-        <Forecast exhaustedAt={budget === undefined ? undefined : exhaustedAt} />
+        budget !== undefined && <Forecast budget={budget} exhaustedAt={exhaustedAt} />
       )}
     </p>
   );
 }
 
-function Forecast({ exhaustedAt }: Pick<UsageProps, 'exhaustedAt'>): VNode | null {
+function Forecast({
+  budget,
+  exhaustedAt,
+}: Pick<UsageProps, 'exhaustedAt'> & { budget: number }): VNode | null {
   if (exhaustedAt === undefined) return null;
   if (exhaustedAt === null) return <>At this rate the budget lasts the day.</>;
   const at = Date.parse(exhaustedAt);
-  const minutes = Math.max(1, Math.round((at - Date.now()) / 60_000));
+  const frees = `the budget frees ${countOf(Math.ceil(budget / 24), 'call')} an hour`;
+  const minutes = Math.round((at - Date.now()) / 60_000);
+  if (minutes < 1) return <strong class="headline waiting">Requests wait for calls: {frees}.</strong>;
   const time = minutes < 90 ? countOf(minutes, 'minute') : countOf(Math.round(minutes / 60), 'hour');
   return (
     <strong class="headline waiting">
-      At this rate the budget will be used up in {time}, at {dateAndTime(at)}.
+      At this rate requests will have to wait for calls in {time}, at {dateAndTime(at)}: {frees}.
     </strong>
   );
 }

@@ -8,6 +8,7 @@
 const dayMs = 86_400_000;
 const quarterMs = 900_000;
 const quartersOfDay = 96;
+const quartersOfHour = 4;
 export const syncEveryMs = 20_000;
 const goneAfterMs = 60_000;
 /** Milliseconds after which a write that a replica has registered as waiting no longer counts. */
@@ -91,6 +92,16 @@ function levelAt({ level, at }: Bucket, now: number, rate: number): number {
 
 export function usedIn({ counts }: Bucket, now: number): number {
   return Object.values(countsOfDay(counts, now)).reduce((sum, calls) => sum + calls, 0);
+}
+
+/** Calls a millisecond in the last 45 to 60 minutes: a start, or a page that opens, is not taken for what goes on. */
+export function rateIn({ counts }: Bucket, now: number): number {
+  const first = quarterOf(now) - quartersOfHour + 1;
+  const calls = Object.entries(counts).reduce(
+    (sum, [quarter, made]) => (Number(quarter) < first ? sum : sum + made),
+    0,
+  );
+  return calls / (now - first * quarterMs);
 }
 
 export function replicasIn(bucket: Bucket, now: number): number {

@@ -102,7 +102,7 @@ export class CallBudget {
     return { used: org.used, limit: org.limit, budget: dailyCalls, budget_used: used };
   }
 
-  /** Milliseconds until the budget is used up at the present rate; 0: it is; Infinity: it lasts. */
+  /** Milliseconds until no call is free at the last hour's rate; 0: none is; Infinity: not within a day. */
   async exhaustedInMs(): Promise<number> {
     await this.status();
     return this.#bucket.exhaustedInMs;

@@ -7,6 +7,7 @@ import {
   merge,
   newBucket,
   parseBucket,
+  rateIn,
   replicasIn,
   type SyncRequest,
   sync,
@@ -16,7 +17,6 @@ import type { BudgetStore } from './budget-store.ts';
 
 const mostTries = 50;
 
-const rateMs = 120_000;
 const fewCalls = 2;
 const dayMs = 86_400_000;
 
@@ -29,7 +29,6 @@ export class SharedBucket {
   /** Milliseconds that the store's clock is ahead of `monotonicMs()`. */
   #offset = 0;
   #seenAt = Number.NEGATIVE_INFINITY;
-  #recent = { calls: 0, at: 0 };
 
   constructor(store: BudgetStore, limits: BudgetLimits) {
     this.#store = store;
@@ -62,13 +61,13 @@ export class SharedBucket {
     return used === undefined || limit === undefined ? undefined : { used, limit };
   }
 
-  /** Milliseconds until no call is left at the present rate; 0: that is so now; Infinity: not within a day. */
+  /** Milliseconds until no call is free at the last hour's rate; 0: that is so now; Infinity: not within a day. */
   get exhaustedInMs(): number {
     if (this.#bucket === undefined) return Number.POSITIVE_INFINITY;
     if (this.available < fewCalls) return 0;
     const now = monotonicMs() + this.#offset;
-    const rate = (this.#recent.calls * Math.exp((this.#recent.at - now) / rateMs)) / rateMs;
-    const ms = rate > this.#limits.rate ? this.available / (rate - this.#limits.rate) : dayMs;
+    const excess = rateIn(this.#bucket, now) - this.#limits.rate;
+    const ms = excess > 0 ? this.available / excess : dayMs;
     return ms < dayMs ? ms : Number.POSITIVE_INFINITY;
   }
 
@@ -79,19 +78,12 @@ export class SharedBucket {
       const before = this.#adopt(parseBucket(text), now);
       const { bucket, grant, isChanged } = sync(before, request, now, this.#limits);
       if (isChanged && !(await this.#replace(text, bucket))) continue;
-      this.#noteRate(bucket, now);
       this.#bucket = bucket;
       this.#seenAt = monotonicMs();
       this.#offset = now - this.#seenAt;
       return grant;
     }
     throw new Error('other replicas change the budget all the time');
-  }
-
-  #noteRate(bucket: Bucket, now: number): void {
-    const made = this.#bucket === undefined ? 0 : usedIn(bucket, now) - usedIn(this.#bucket, now);
-    const before = this.#recent.calls * Math.exp((this.#recent.at - now) / rateMs);
-    this.#recent = { calls: Math.max(0, before + made), at: now };
   }
 
   async #replace(expected: string | undefined, bucket: Bucket): Promise<boolean> {

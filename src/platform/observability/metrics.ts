@@ -240,7 +240,7 @@ function crmMetrics(registers: Registry[]) {
 function quotaMetrics(registers: Registry[]) {
   const crmBudgetExhausted = new Gauge({
     name: 'handoff_crm_budget_exhausted_seconds',
-    help: 'When the budget will be used up at the present rate, from now; +Inf: it lasts, or there is none.',
+    help: "When no call of the budget will be free at the last hour's rate, from now; +Inf: it lasts, or there is none.",
     aggregator: 'min',
     registers,
   });

@@ -7,6 +7,8 @@ import {
   limitsOf,
   newBucket,
   parseBucket,
+  rateIn,
+  sync,
 } from '../../../src/crm/budget/bucket.ts';
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
@@ -53,6 +55,8 @@ class MemoryStore implements BudgetStore {
     if (this.isUnavailable) throw new Error('unavailable');
   }
 }
+
+const nobody = { replica: 'one', returned: 0, writes: 0, reads: 0, polls: 0, ahead: 0, most: 0 };
 
 const running: CallBudget[] = [];
 after(() => Promise.all(running.map((budget) => budget.stop())));
@@ -101,11 +105,22 @@ describe('one replica of a budget of calls', () => {
     await budget.start();
     assert.equal(await budget.exhaustedInMs(), Number.POSITIVE_INFINITY);
     await takeAll(budget, 20);
-    // Ten calls are left, and twenty were made within the two minutes that count.
-    const ms = await budget.exhaustedInMs();
-    assert.ok(ms > 50_000 && ms < 70_000, String(ms));
+    // Ten calls are left, and twenty were made within the hour that counts: its last quarter has just begun, or ends.
+    const minutes = (await budget.exhaustedInMs()) / 60_000;
+    assert.ok(minutes > 23 && minutes < 34, String(minutes));
     await takeAll(budget, 10);
     assert.equal(await budget.exhaustedInMs(), 0);
+  });
+
+  it('takes no rate from the calls of one moment', async () => {
+    const bucket = { ...newBucket('one', Date.now()), level: 45, counts: {} };
+    const large = limitsOf(5000, 2000);
+    const { bucket: after } = sync(bucket, { ...nobody, unleased: 90 }, bucket.at, large);
+    assert.ok(rateIn(after, bucket.at) < large.rate);
+    // What an hour has seen goes on.
+    const { bucket: busy } = sync(after, { ...nobody, unleased: 160 }, bucket.at, large);
+    assert.ok(rateIn(busy, bucket.at) > large.rate);
+    assert.equal(rateIn(busy, bucket.at + 3_600_000), 0);
   });
 
   it('has a call again that was not sent, and gives it to the next one that waits', async () => {

@@ -62,7 +62,10 @@ describe('Health in a browser', {
     );
     await plot.press('Home');
     assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /: answered 99, 4xx 1, 5xx 0$/);
-    await textOf(page.getByRole('main'), /At this rate the budget will be used up in 2[45] minutes/);
+    await textOf(
+      page.getByRole('main'),
+      /At this rate requests will have to wait for calls in 2[45] minutes, at .*: the budget frees 209 calls an hour\./,
+    );
     await page
       .getByText(
         'Webhooks: 12 events delivered, 3 attempts failed. The oldest event has waited for 5 minutes.',
@@ -92,6 +95,46 @@ describe('Health in a browser', {
     const quota = page.getByRole('figure').filter({ hasText: 'Left' });
     await textOf(quota, /Desk 75%.*The gateway itself 25%.*Left 960.*made 400 calls.*Salesforce counts 40/s);
     await check('quota of a day that began anew');
+    await close();
+  });
+
+  test('says which calls are used up, and whether requests wait', async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
+    let quota: object = {};
+    await page.route('**/v1/healthz', async (route) => {
+      const response = await route.fetch();
+      const health = (await response.json()) as { crm: { quota: object } };
+      health.crm.quota = quota;
+      await route.fulfill({ response, json: health });
+    });
+    let exhaustedAt: string | null = null;
+    await page.route('**/v1/admin/activity', (route) =>
+      route.fulfill({ json: { ...activity(), budget_exhausted_at: exhaustedAt } }),
+    );
+    const budget = { limit: 1000, budget: 240 };
+    for (const [given, at, said] of [
+      [{ used: 1000, limit: 1000 }, null, /The org's daily calls are used up\. Requests are refused/],
+      [{ ...budget, used: 1000, budget_used: 90 }, null, /The org's daily calls are used up\./],
+      [{ ...budget, used: 500, budget_used: 240 }, null, /The budget is used up\. Requests wait/],
+      [{ ...budget, used: 500, budget_used: 90 }, null, /At this rate the budget lasts the day\./],
+      [
+        { ...budget, used: 500, budget_used: 90 },
+        new Date(),
+        /\. Requests wait for calls: .* 10 calls an hour\./,
+      ],
+    ] as const) {
+      quota = given;
+      exhaustedAt = at && at.toISOString();
+      await page.evaluate(`location.hash = '#/my-access'`);
+      await page.getByRole('heading', { level: 1, name: 'My access' }).waitFor();
+      await page.evaluate(`location.hash = '#/health'`);
+      await textOf(page.getByRole('main'), said);
+      if ('budget' in given) continue;
+      assert.doesNotMatch(
+        (await page.getByRole('main').textContent()) ?? '',
+        /(The|At this rate the) budget (is|lasts)/,
+      );
+    }
     await close();
   });
 

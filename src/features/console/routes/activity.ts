@@ -63,7 +63,7 @@ export function activityRoute({ activity, budgetExhaustedAt }: ActivityParts): R
               ],
               {
                 description:
-                  'When the CRM call budget runs out at the current rate; from then on, requests wait for calls. Null: it ' +
+                  "When the CRM call budget runs out at the last hour's rate; from then on, requests wait for calls. Null: it " +
                   'lasts for the next 24 hours, or there is none.',
               },
             ),
