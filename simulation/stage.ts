@@ -133,6 +133,7 @@ export async function setStage(
     everything: 'boss',
     owners: new Map([['agent', credentials.agent.id]]),
     mayLoseCounts: () => stage.kills > 0,
+    now: () => world.elapsed,
   });
   const operator = new Actor('operator', world);
   const stage: Stage = {

@@ -4,6 +4,8 @@ import type { Answer, Purpose, Request } from './facts.ts';
 export interface Write {
   readonly request: Request;
   readonly purpose: Purpose;
+  /** Milliseconds of virtual time. */
+  readonly begunAt: number;
   /** The answer that is its last word. */
   final: Answer | undefined;
   /** A try got no answer, or one that leaves the outcome open. */
@@ -35,15 +37,18 @@ export function codeOf(text: string): string {
 export class Answers {
   readonly writes: Write[] = [];
   readonly #violate: (what: string) => void;
+  readonly #now: () => number;
 
-  constructor(violate: (what: string) => void) {
+  constructor(violate: (what: string) => void, now: () => number) {
     this.#violate = violate;
+    this.#now = now;
   }
 
   begin(request: Request, purpose: Purpose): Write {
     const write: Write = {
       request,
       purpose,
+      begunAt: this.#now(),
       final: undefined,
       isUncertain: false,
       isAtomic: false,

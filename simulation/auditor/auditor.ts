@@ -13,6 +13,8 @@ interface AuditorOptions {
   owners: ReadonlyMap<string, string>;
   /** Whether processes were killed: what they had counted and not stored is lost. */
   mayLoseCounts: () => boolean;
+  /** Milliseconds of virtual time. */
+  now: () => number;
 }
 
 /** The contract as a model: what clients were told, and what must be true when all is over. */
@@ -28,10 +30,10 @@ export class Auditor {
   constructor(options: AuditorOptions) {
     this.#options = options;
     const violate = (what: string) => void this.violations.push(what);
-    this.answers = new Answers(violate);
+    this.answers = new Answers(violate, options.now);
     this.records = new Records(violate);
     this.reservations = new Reservations(violate);
-    this.trips = new Trips(violate);
+    this.trips = new Trips(violate, options.now);
     this.webhooks = new Webhooks(violate);
   }
 

@@ -49,9 +49,11 @@ export interface Item {
   isMade: boolean;
   /** Its record was deleted in the org since. */
   isDeleted: boolean;
+  /** When somebody was told last that a request has made its record, in milliseconds of virtual time. */
+  madeAt?: number;
   /**
-   * It was handed off again by a request with lost answers soon after its record had been deleted: the clocks may differ by more than
-   * lay between, so nobody can say whose the deleted one was.
+   * It was handed off again soon after its record had been made and deleted, by a request whose calls to the org may have been lost: the
+   * clocks may differ by more than lay between, so nobody can say whose the deleted one was.
    */
   isDoubtful: boolean;
 }

@@ -18,15 +18,20 @@ interface Said {
   problem?: { code: string };
 }
 
+/** A deleted record that is older was not made by a request whose calls were lost. In milliseconds. */
+const mostSkewMs = 60_000;
+
 const waits = new Set(['accepted', 'awaiting_approval']);
 
 /** Trips: each item once, or none of those that only go together; the newest acknowledged content stands. */
 export class Trips {
   readonly known: Trip[] = [];
   readonly #violate: (what: string) => void;
+  readonly #now: () => number;
 
-  constructor(violate: (what: string) => void) {
+  constructor(violate: (what: string) => void, now: () => number) {
     this.#violate = violate;
+    this.#now = now;
   }
 
   begin(trip: Pick<Trip, 'id' | 'member' | 'as'>): Trip {
@@ -72,11 +77,16 @@ export class Trips {
     if (id !== null && item.id !== undefined && item.id !== id)
       this.#violate(`${title} is ${id} now, and was ${item.id}`);
     item.id = id ?? item.id;
+    item.isDoubtful ||= isOfDeleted(write, item);
     const isNew = isAlone && item.waiting === undefined;
-    if (waits.has(status)) {
-      item.earlier = [...(item.earlier ?? []), ...(item.waiting ?? [])];
-      item.waiting = [...contentsBefore(asked), asked.content];
-    } else this.#made(write, asked, { title, status, isNew });
+    if (waits.has(status)) this.#waits(asked);
+    else this.#made(write, asked, { title, status, isNew });
+  }
+
+  #waits(asked: Asked): void {
+    const { item } = asked;
+    item.earlier = [...(item.earlier ?? []), ...(item.waiting ?? [])];
+    item.waiting = [...contentsBefore(asked), asked.content];
   }
 
   /** The item has a record now. `isNew`: what the answer says of that is certain. */
@@ -91,7 +101,7 @@ export class Trips {
     item.contents = contentsNow({ item, content }, isOurs ? 'uncertain' : status);
     item.waiting = undefined;
     item.isMade = true;
-    item.isDoubtful ||= item.isDeleted && write.isUncertain;
+    if (status === 'created' || item.madeAt === undefined) item.madeAt = this.#now();
     item.isDeleted = false;
   }
 
@@ -159,6 +169,11 @@ export class Trips {
 
 function isThere({ isMade, isDeleted }: Item): boolean {
   return isMade && !isDeleted;
+}
+
+/** Whether its record may have been taken for one that a lost call of the request has made. */
+function isOfDeleted({ isUncertain, begunAt }: Write, { isDeleted, madeAt = 0 }: Item): boolean {
+  return isDeleted && (isUncertain || begunAt - mostSkewMs < madeAt);
 }
 
 /** Contents that a hand-off that waits now may meet, and leave. */
