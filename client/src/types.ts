@@ -56,6 +56,24 @@ export interface AcceptedHandoff {
   } | null;
   /** Changes when what will be written is replaced. Name it in a decision, so that you decide on nothing else. */
   version: string;
+  /** The last ones, oldest first; only in the response for a single hand-off. */
+  latest_attempts?: ({
+    /** 1 is the first. One that was cut off is missing. */
+    number: number;
+    /** When it started. */
+    at: string;
+    /** How long it took. */
+    duration_ms: number;
+    /** Why it was not created; null if it was. */
+    problem: {
+      /** The stable name of the problem. */
+      code: string;
+      /** What went wrong. */
+      detail: string;
+    } | null;
+  })[] | undefined;
+  /** When it will be tried again. */
+  next_attempt_at?: string | null | undefined;
   /** The member; null where there is none. */
   member?: {
     /** External ID of the member. */

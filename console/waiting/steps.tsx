@@ -3,7 +3,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { Doer, Endpoint } from '../records/history.tsx';
 import { crmName, withCrmName } from '../shared/page-facts.ts';
 import { Ago, duration } from '../shared/time.tsx';
-import { countOf } from '../shared/words.ts';
+import { Attempts } from './attempts.tsx';
 import type { Life } from './read-handoff.ts';
 
 interface Step {
@@ -100,20 +100,14 @@ function failuresBefore({ status }: AcceptedHandoff, history: readonly HistoryEn
   return before.map(({ at }) => ({ title: 'Failed, then retried', tone: 'bad', at }));
 }
 
-function sentSteps({ status, attempts }: AcceptedHandoff): Step[] {
+function sentSteps(handoff: AcceptedHandoff): Step[] {
+  const { status, attempts } = handoff;
   const title = `Sent to ${crmName}`;
-  const note = attempts > 1 && <p class="quiet">{countOf(attempts, 'attempt')}</p>;
+  const note = <Attempts handoff={handoff} />;
   if (status === 'awaiting_approval') return [{ title, tone: 'ahead' }];
   if (status === 'accepted' && attempts === 0)
     return [{ title: `Waiting to be sent to ${crmName}`, tone: 'now' }];
-  if (status === 'accepted')
-    return [
-      {
-        title: `Sending to ${crmName}`,
-        tone: 'now',
-        note: attempts > 1 && <p class="quiet">{countOf(attempts, 'attempt')}. The gateway keeps trying.</p>,
-      },
-    ];
+  if (status === 'accepted') return [{ title: `Sending to ${crmName}`, tone: 'now', note }];
   return attempts === 0 ? [] : [{ title, tone: status === 'created' ? 'good' : 'past', note }];
 }
 

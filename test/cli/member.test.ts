@@ -13,7 +13,7 @@ import { codeBlocks, readPage } from '../docs/pages.ts';
 import { CommandLine } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { accept, untilHandoff } from '../support/handoffs.ts';
+import { accept, readHandoff, untilHandoff } from '../support/handoffs.ts';
 import { copyEmptyDatabase } from '../support/pglite.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
@@ -143,6 +143,9 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
       ...{ handoffs: [failed], waiting_handoffs: [] },
     });
     assert.deepEqual(await storesWith(found), []);
+    const { latest_attempts } = await readHandoff(gateway, failed);
+    const problem = { code: 'crm_rejected', detail: 'The CRM refused the record.' };
+    assert.deepEqual(latest_attempts?.[0]?.problem, problem);
 
     const replay = await post('/v1/quotes', otherBody, otherKey);
     assert.deepEqual([replay.status, await replay.text()], [201, other]);

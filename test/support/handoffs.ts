@@ -11,6 +11,13 @@ export interface AcceptedHandoff {
   id: string | null;
   problem: { code: string; detail: string; request_id: string; errors?: object[] } | null;
   attempts: number;
+  latest_attempts?: {
+    number: number;
+    at: string;
+    duration_ms: number;
+    problem: { code: string; detail: string } | null;
+  }[];
+  next_attempt_at?: string | null;
   accepted_at: string;
   completed_at: string | null;
   valid_until: string | null;

@@ -34,7 +34,7 @@ const takesOver = sql`on conflict (external_id) do update set sequence = default
       member_id = excluded.member_id, name = excluded.name, source = excluded.source, details = excluded.details,
       valid_until = excluded.valid_until, on_repeat = excluded.on_repeat, approval = excluded.approval,
       decided_by = null, decided_at = null, reason = null, native_id = null, problem = null, completed_at = null,
-      attempts = excluded.attempts, troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
+      attempts = excluded.attempts, tries = '[]', troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
       tried_since = case when h.may_exist then least(coalesce(h.tried_since, h.accepted_at), excluded.tried_since)
         else excluded.tried_since end,
       had_record = case when h.may_exist then h.had_record end,

@@ -116,6 +116,10 @@ export interface StoredHandoff extends Origin {
   nativeId: string | undefined;
   refusal: Refusal | undefined;
   attempts: number;
+  /** The oldest first. Undefined in lists, as is the next one's time. */
+  latestTries?: StoredTry[] | undefined;
+  /** Undefined also where no time is set. */
+  nextTryAt?: Date | undefined;
   acceptedAt: Date;
   reference: string | undefined;
   completedAt: Date | undefined;
@@ -130,9 +134,37 @@ export type HandoffOutcome =
   /** Still to be delivered; `mayExist`: the record may be there all the same. */
   | { status: 'accepted'; mayExist: boolean; failures: number; pauseSeconds: number };
 
+/** How a try went. */
+export interface Tried {
+  /** Both in milliseconds of `now()`. */
+  startedAt: number;
+  endedAt: number;
+  /** Undefined where the CRM has the record. */
+  failure: Refusal | undefined;
+}
+
+/** Tries of a hand-off that are kept. */
+export const mostTries = 20;
+
+/** A try as it is stored. */
+export interface StoredTry {
+  /** 1 is the first. Tries of processes that were killed are missing. */
+  number: number;
+  /** RFC 3339: when it started. */
+  at: string;
+  /** Milliseconds that it took. */
+  ms: number;
+  /** Null where the CRM has the record. */
+  code: ProblemCode | null;
+  /** Null once the hand-off's content is erased. */
+  detail?: string | null;
+}
+
 export interface Settled {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
   outcome: HandoffOutcome;
+  /** Undefined where nothing was tried. */
+  tried?: Tried;
 }
 
 export type Readable = Partial<Record<HandoffType, Visible>>;

@@ -1,6 +1,7 @@
 import { type Call, withChanges } from '../../platform/base/call.ts';
+import { now } from '../../platform/base/chance.ts';
 import { Problem, type ProblemCode } from '../../platform/base/problem.ts';
-import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
+import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff, Tried } from './accepted.ts';
 import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';
 
@@ -13,6 +14,13 @@ export type Try =
   | { status: 'created'; nativeId: string; confirmation?: HandoffConfirmation }
   | Extract<HandoffOutcome, { status: 'failed' }>
   | { status: 'open'; error: unknown };
+
+export interface EndedTry {
+  ended: Try;
+  /** Both in milliseconds of `now()`. */
+  startedAt: number;
+  endedAt: number;
+}
 
 /** Codes of failures that the CRM is to blame for: a hand-off that met one can be delivered later. */
 const crmFailures: readonly ProblemCode[] = [
@@ -49,7 +57,13 @@ export function isUnknown(error: unknown): boolean {
 }
 
 /** Tries to deliver a hand-off, once, within its lease. Never throws. */
-export async function deliver(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<Try> {
+export async function deliver(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<EndedTry> {
+  const startedAt = now();
+  const ended = await tryOnce(parts, handoff, call);
+  return { ended, startedAt, endedAt: now() };
+}
+
+async function tryOnce(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<Try> {
   const deadline = Math.min(call.deadline, handoff.deadline);
   try {
     const confirmation = await withChanges(call, { deadline }, async (own) =>
@@ -57,7 +71,7 @@ export async function deliver(parts: DeliveryParts, handoff: TakenHandoff, call:
     );
     return { status: 'created', nativeId: confirmation.id, confirmation };
   } catch (error) {
-    const refusal = refusalOf(error);
+    const refusal = finalRefusalOf(error);
     if (refusal === undefined) return { status: 'open', error };
     return { status: 'failed', refusal, mayExist: false };
   }
@@ -82,7 +96,7 @@ async function lookFirst(
 }
 
 /** Undefined for all but a refusal for good, after which nothing was done. */
-function refusalOf(error: unknown): Refusal | undefined {
+function finalRefusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) return undefined;
   const { errors } = error.facts;
   return { code: error.code, detail: error.message, ...(errors && { errors }) };
@@ -91,6 +105,17 @@ function refusalOf(error: unknown): Refusal | undefined {
 export function outcomeOf(ended: Try, { mayExist }: TakenHandoff): HandoffOutcome {
   if (ended.status !== 'open') return ended;
   return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
+}
+
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Problem) return { code: error.code, detail: error.message };
+  return { code: 'internal_error', detail: 'The gateway failed while delivering it.' };
+}
+
+export function triedOf({ ended, startedAt, endedAt }: EndedTry): Tried {
+  if (ended.status === 'created') return { startedAt, endedAt, failure: undefined };
+  const failure = ended.status === 'failed' ? ended.refusal : refusalOf(ended.error);
+  return { startedAt, endedAt, failure };
 }
 
 export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {

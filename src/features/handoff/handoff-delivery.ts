@@ -9,11 +9,13 @@ import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
 import {
   type DeliveryParts,
   deliver,
+  type EndedTry,
   isOfOrg,
   isOfRecord,
   isUnknown,
   mayBeOwn,
-  type Try,
+  refusalOf,
+  triedOf,
 } from './deliver.ts';
 import { type HandoffType, isOfTries, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
@@ -59,7 +61,7 @@ export interface HandoffDeliveryOptions extends DeliveryParts {
   log: Log;
 }
 
-type Ended = { handoff: TakenHandoff; ended: Try };
+type Ended = EndedTry & { handoff: TakenHandoff };
 
 /** The state of the delivery of one type: an org may refuse bookings and accept quotes. Times are of `now()`. */
 interface TypeState {
@@ -205,7 +207,7 @@ export class HandoffDelivery {
       batch.map(async (handoff) => {
         const visible = (resource: string) => visibleTo(handoff.consumerId, resource);
         const call = { ...backgroundCall(handoff, background, ms), visible };
-        return { handoff, ended: await deliver(this.#options, handoff, call) };
+        return { handoff, ...(await deliver(this.#options, handoff, call)) };
       }),
     );
   }
@@ -234,6 +236,7 @@ export class HandoffDelivery {
     const settled = tries.map((one) => ({
       handoff: one.handoff,
       outcome: this.#outcomeOf(state, one, isCrmAvailable),
+      tried: triedOf(one),
     }));
     await settle(settled);
     if (isCrmAvailable && tries.some(isOwnFailure)) state.failedAt = now();
@@ -312,11 +315,6 @@ function hasEndedUnsent({ handoff, ended }: Ended): boolean {
 
 function isOwnFailure({ ended }: Ended): boolean {
   return ended.status === 'open' && mayBeOwn(ended.error);
-}
-
-function refusalOf(error: unknown) {
-  if (error instanceof Problem) return { code: error.code, detail: error.message };
-  return { code: 'internal_error' as const, detail: 'The gateway failed while delivering it.' };
 }
 
 /** On behalf of who handed it off: the record says so. */

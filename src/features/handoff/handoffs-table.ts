@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../../platform/base/call.ts';
+import { now } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
 import { type Held, leasesOf, withDeadline } from '../../platform/store/leases.ts';
@@ -7,15 +8,17 @@ import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/
 import { lateSeconds } from '../../records/records.ts';
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type NewRow, type QueueLimits, waitAgain } from './acceptance.ts';
-import type {
-  HandoffOutcome,
-  HandoffQuery,
-  HandoffStatus,
-  NewHandoff,
-  Readable,
-  Settled,
-  StoredHandoff,
-  TakenHandoff,
+import {
+  type HandoffOutcome,
+  type HandoffQuery,
+  type HandoffStatus,
+  mostTries,
+  type NewHandoff,
+  type Readable,
+  type Settled,
+  type StoredHandoff,
+  type TakenHandoff,
+  type Tried,
 } from './accepted.ts';
 import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
@@ -34,7 +37,12 @@ const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
-const erased = sql.raw('member_id = null, name = null, source = null, details = null');
+/** What went wrong may name the member, and fields of the record. */
+const withoutWords = (tries: RawBuilder<unknown>) => sql`(
+  select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_tries (one, nth))`;
+const erased = sql`member_id = null, name = null, source = null, details = null, tries = ${withoutWords(sql`tries`)}`;
+/** Characters of what a try met. */
+const longestWords = 500;
 
 /**
  * Accepted hand-offs; the moves stand at the top of accepted.ts. What waits is accepted, counted, delivered and removed for
@@ -198,7 +206,8 @@ export class HandoffsTable {
 
   async find(externalId: string): Promise<StoredHandoff | undefined> {
     const { rows } = await sql<Row>`
-      select ${columns} from handoffs h where external_id = ${externalId}`.execute(this.#database.sql);
+      select ${columns}, h.tries, case when h.status = 'accepted' and h.due_at > now() then h.due_at end as next_try_at
+      from handoffs h where external_id = ${externalId}`.execute(this.#database.sql);
     return rows[0] && toStored(rows[0]);
   }
 
@@ -369,11 +378,18 @@ async function storeOutcomes(
 ): Promise<StoredHandoff[]> {
   const column = (value: (settled: Settled) => unknown) => sql`${settled.map(value)}`;
   const of = (value: (outcome: HandoffOutcome) => unknown) => column(({ outcome }) => value(outcome));
+  const readAt = now();
+  const ofTry = (value: (tried: Tried) => unknown) => column(({ tried }) => (tried ? value(tried) : null));
+  const latest = sql`case when jsonb_array_length(h.tries) < ${sql.lit(mostTries)} then h.tries else h.tries - 0 end`;
+  const tries = sql`case when done.ms is null then h.tries else ${latest} || jsonb_build_object('number', h.attempts,
+    'at', to_char((now() - make_interval(secs => done.ms_ago / 1000)) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    'ms', done.ms, 'code', done.code, 'detail', done.detail) end`;
   const { rows } = await sql<Row>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
       may_exist = done.may_exist, troubles = done.failures, ${lease.end},
       due_at = now() + make_interval(secs => done.pause),
       completed_at = case when done.status = 'accepted' then null else ${timeNow} end,
+      tries = case when done.status = 'created' then ${withoutWords(tries)} else ${tries} end,
       member_id = case when done.status = 'created' then null else h.member_id end,
       name = case when done.status = 'created' then null else h.name end,
       source = case when done.status = 'created' then null else h.source end,
@@ -384,8 +400,12 @@ async function storeOutcomes(
       ${of((outcome) => (outcome.status === 'failed' ? JSON.stringify(outcome.refusal) : null))}::text[],
       ${of((outcome) => 'mayExist' in outcome && outcome.mayExist)}::boolean[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
-      ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[])
-      as done (external_id, fence, status, native_id, problem, may_exist, failures, pause)
+      ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[],
+      ${ofTry(({ startedAt }) => readAt - startedAt)}::double precision[],
+      ${ofTry(({ startedAt, endedAt }) => Math.round(endedAt - startedAt))}::integer[],
+      ${ofTry(({ failure }) => failure?.code ?? null)}::text[],
+      ${ofTry(({ failure }) => failure?.detail.slice(0, longestWords) ?? null)}::text[])
+      as done (external_id, fence, status, native_id, problem, may_exist, failures, pause, ms_ago, ms, code, detail)
     where h.external_id = done.external_id and h.fence = done.fence
       and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))
     returning ${columns}`.execute(transaction);

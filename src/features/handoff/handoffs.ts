@@ -19,6 +19,7 @@ import type {
   Settled,
   StoredHandoff,
   TakenHandoff,
+  Tried,
 } from './accepted.ts';
 import { contentReplaced, type Decision, decide, endSome, whyUndecidable } from './approvals-table.ts';
 import {
@@ -29,6 +30,7 @@ import {
   outcomeOf,
   problemOf,
   type Try,
+  triedOf,
 } from './deliver.ts';
 import { confirm, type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
@@ -291,15 +293,17 @@ class AcceptedHandoffs implements Handoffs {
     const trying = deliver(this.#delivering, taken, call);
     const timer = new AbortController();
     const late = sleep(seconds * 1000, { signal: timer.signal }).catch(() => undefined);
-    const ended = await Promise.race([trying, late]);
+    const tried = await Promise.race([trying, late]);
     timer.abort();
-    if (ended?.status === 'created') {
+    if (tried?.ended.status === 'created') {
+      const { ended } = tried;
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
       const isDropped = await this.#table.drop(taken).catch(() => true);
       // One that was cancelled meanwhile is not confirmed: its record is removed.
       if (isDropped) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
     }
-    if (ended?.status === 'failed' && (await this.#endRefused(taken, ended))) throw problemOf(ended.refusal);
+    if (tried?.ended.status === 'failed' && (await this.#endRefused(taken, tried.ended, triedOf(tried))))
+      throw problemOf(tried.ended.refusal);
     this.#noteAccepted();
     this.#settleLater(taken, trying);
     return 'accepted' as const;
@@ -309,17 +313,18 @@ class AcceptedHandoffs implements Handoffs {
   #endRefused(
     taken: TakenHandoff & HandoffLease,
     ended: Extract<Try, { status: 'failed' }>,
+    tried: Tried,
   ): Promise<boolean> {
     const outcome = { ...ended, mayExist: taken.mayExist };
     const end = taken.stood
-      ? this.#settle([{ handoff: taken, outcome }]).then(() => true)
+      ? this.#settle([{ handoff: taken, outcome, tried }]).then(() => true)
       : this.#table.drop(taken);
     return end.catch(() => false);
   }
 
   #settleLater(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {
     const going = trying
-      .then((ended) => this.#settle([{ handoff, outcome: outcomeOf(ended, handoff) }]))
+      .then((one) => this.#settle([{ handoff, outcome: outcomeOf(one.ended, handoff), tried: triedOf(one) }]))
       .then(() => this.#polling?.wake())
       // Its lease runs out by itself, and it is delivered again.
       .catch(() => undefined)

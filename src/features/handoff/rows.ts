@@ -1,7 +1,15 @@
 import { sql } from 'kysely';
 import type { Held } from '../../platform/store/leases.ts';
 import type { NewEvent } from '../events/event-log.ts';
-import type { Approval, Decider, Origin, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
+import type {
+  Approval,
+  Decider,
+  Origin,
+  Refusal,
+  StoredHandoff,
+  StoredTry,
+  TakenHandoff,
+} from './accepted.ts';
 import type { HandoffType } from './handoff.ts';
 
 /** When its content was stored, in microseconds since 1970. */
@@ -45,6 +53,8 @@ export interface Row extends CommonRow {
   attempts: number;
   completed_at: Date | null;
   content_stamp: string;
+  tries?: StoredTry[];
+  next_try_at?: Date | null;
 }
 
 export interface TakenRow extends CommonRow, Held {
@@ -74,6 +84,8 @@ export function toStored(row: Row): StoredHandoff {
     nativeId: row.native_id ?? undefined,
     refusal: row.problem === null ? undefined : (JSON.parse(row.problem) as Refusal),
     attempts: row.attempts,
+    latestTries: row.tries,
+    nextTryAt: row.next_try_at ?? undefined,
     acceptedAt: row.accepted_at,
     reference: row.reference ?? undefined,
     completedAt: row.completed_at ?? undefined,

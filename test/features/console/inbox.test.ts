@@ -324,10 +324,14 @@ describe('the inbox of the console, and the page of a hand-off', {
     assert.equal(response.status, 202, await response.text());
     await textOf(steps.nth(1), /^Approved by admin.* later$/s);
     await textOf(now, /to Salesforce/);
+    const attempts = page.getByRole('list', { name: 'Attempts' }).getByRole('listitem');
+    await textOf(attempts.first(), /Attempt \d+: Salesforce .*crm_unavailable.*took /s);
+    await textOf(now, /The gateway tries again within seconds, or once Salesforce is back/);
     await check('a hand-off during an outage');
     await gateway.org.disarm();
     await textOf(steps.last(), /^Created in Salesforce.* later$/s);
     await said(page, /Created Followed/);
+    await textOf(attempts.first(), /Attempt \d+: created.*took /s);
     assert.equal(await now.count(), 0);
     await page.getByText('Alameda').waitFor();
 
@@ -360,6 +364,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await page.getByRole('option').filter({ hasText: 'Fails' }).filter({ hasText: 'Hand-off' }).click();
     await page.getByRole('heading', { level: 1, name: 'Fails' }).waitFor();
     await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*The member does not exist/s);
+    await textOf(page.getByRole('list', { name: 'Attempts' }), /Attempt 1: .*member_not_found.*took /s);
     await page.getByRole('button', { name: 'Retry' }).waitFor();
     await page.evaluate(`location.hash = '#/handoffs/${randomUUID()}'`);
     await page.getByRole('heading', { level: 1, name: 'Hand-off not found' }).waitFor();

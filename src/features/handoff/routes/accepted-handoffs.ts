@@ -16,6 +16,7 @@ import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import {
   acceptance,
+  attemptsView,
   externalId,
   type HandoffView,
   handoffEventSchema,
@@ -202,7 +203,9 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
         ...{ include, source: memberSource, call },
         mayCall: false,
       });
-      return readAnswer(handoffs, handoff, viewBeside(viewOfHandoffFor(consumer, handoff), beside(handoff)));
+      const attempts = attemptsView(handoff, fieldsVisibleTo(consumer, handoff));
+      const view = viewBeside(viewOfHandoffFor(consumer, handoff), { ...attempts, ...beside(handoff) });
+      return readAnswer(handoffs, handoff, view);
     },
   });
 }
@@ -359,8 +362,11 @@ function requireTripId(consumer: Consumer, readable: Readable): void {
 }
 
 export function viewOfHandoffFor(consumer: Consumer | undefined, handoff: StoredHandoff) {
-  const visible = visibleFields(consumer as Consumer, targets[handoff.type].collection);
-  return withoutHiddenFields(viewOfHandoff(handoff), visible);
+  return withoutHiddenFields(viewOfHandoff(handoff), fieldsVisibleTo(consumer, handoff));
+}
+
+function fieldsVisibleTo(consumer: Consumer | undefined, { type }: StoredHandoff) {
+  return visibleFields(consumer as Consumer, targets[type].collection);
 }
 
 /** Throws `permission_denied` where the caller may not write all that the hand-off does, also by the mapping. */

@@ -1,12 +1,13 @@
 import { Type } from 'typebox';
 import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
 import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
+import { type ProblemCode, problems } from '../../../platform/base/problem.ts';
 import { viewOfCreator } from '../../../records/created-by.ts';
 import { memberBeside } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
-import { approvalStatuses, handoffStatuses, type StoredHandoff } from '../accepted.ts';
+import { approvalStatuses, handoffStatuses, mostTries, type StoredHandoff } from '../accepted.ts';
 import { problemOf } from '../deliver.ts';
 
 const example = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
@@ -50,6 +51,30 @@ const verified = Type.Boolean({ description: 'True: the person signed in.', exam
 const consumerId = Type.String({ maxLength: 64, description: 'Id of the consumer.' });
 /** Characters in the reason of a rejection at most. */
 export const longestReason = 1000;
+
+const attempt = Type.Object({
+  number: Type.Integer({
+    minimum: 1,
+    maximum: 2_147_483_647,
+    description: '1 is the first. One that was cut off is missing.',
+    examples: [1],
+  }),
+  at: timestamp('When it started.'),
+  duration_ms: Type.Integer({
+    minimum: 0,
+    maximum: 2_147_483_647,
+    description: 'How long it took.',
+    examples: [412],
+  }),
+  problem: orNull(
+    Type.Object({
+      code: Type.String({ maxLength: 100, description: 'The stable name of the problem.' }),
+      detail: Type.String({ maxLength: 500, description: 'What went wrong.' }),
+    }),
+    'Why it was not created; null if it was.',
+    null,
+  ),
+});
 
 const approval = Type.Object({
   status: Type.Enum(approvalStatuses, {
@@ -115,6 +140,20 @@ export const handoffSchema = Type.Object(
         'Changes when what will be written is replaced. Name it in a decision, so that you decide on nothing else.',
       examples: ['Zk3u0vQ7mXb2nR8tYw5pLs'],
     }),
+    latest_attempts: Type.Optional(
+      Type.Array(attempt, {
+        maxItems: mostTries,
+        description: 'The last ones, oldest first; only in the response for a single hand-off.',
+      }),
+    ),
+    next_attempt_at: Type.Optional(
+      orNull(
+        timestamp('When it will be tried again.'),
+        'When it will be tried again, in the response for a single hand-off; null if no time is set, because it is being tried, its turn ' +
+          "comes next, it waits for the CRM, or it's done.",
+        null,
+      ),
+    ),
     member: memberBeside,
     request: orNull(
       request,
@@ -126,7 +165,14 @@ export const handoffSchema = Type.Object(
   { additionalProperties: false, title: 'AcceptedHandoff', description: 'A hand-off that was answered 202.' },
 );
 
-const { id: _id, request: _request, member: _member, ...eventFields } = handoffSchema.properties;
+const {
+  id: _id,
+  request: _request,
+  member: _member,
+  latest_attempts: _latest,
+  next_attempt_at: _next,
+  ...eventFields
+} = handoffSchema.properties;
 export const handoffEventSchema = Type.Object(eventFields);
 
 export const acceptance = Type.Object(
@@ -156,6 +202,19 @@ export function viewOfHandoff(handoff: StoredHandoff) {
     approval: approvalView(handoff),
     version: tagOf(handoff).slice(1, -1),
     request: requestView(handoff),
+  };
+}
+
+/** For a caller that sees these fields only. */
+export function attemptsView({ latestTries = [], nextTryAt }: StoredHandoff, visible: VisibleFields) {
+  const wordsOf = (code: ProblemCode, detail: string | null | undefined) =>
+    visible === undefined ? (detail ?? `${problems[code].title}.`) : unseen;
+  return {
+    latest_attempts: latestTries.map(({ number, at, ms, code, detail }) => ({
+      ...{ number, at, duration_ms: ms },
+      problem: code && { code, detail: wordsOf(code, detail) },
+    })),
+    next_attempt_at: nextTryAt?.toISOString() ?? null,
   };
 }
 

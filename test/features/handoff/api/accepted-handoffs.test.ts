@@ -53,7 +53,7 @@ describe('hand-offs that are accepted and delivered later', () => {
       assert.equal(records.length, 1);
       assert.deepEqual(Object.keys(made), [
         ...['external_id', 'type', 'status', 'id', 'problem', 'attempts', 'accepted_at', 'completed_at'],
-        ...['valid_until', 'approval', 'version', 'request'],
+        ...['valid_until', 'approval', 'version', 'latest_attempts', 'next_attempt_at', 'request'],
       ]);
       assert.equal(made.id, records[0]?.['Id']);
       assert.equal(made.attempts, 1);

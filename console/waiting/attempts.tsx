@@ -1,0 +1,79 @@
+import type { AcceptedHandoff } from '@handoff-gateway/client';
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { crmName, withCrmName } from '../shared/page-facts.ts';
+import { Ago, duration, inWords } from '../shared/time.tsx';
+
+type Attempt = NonNullable<AcceptedHandoff['latest_attempts']>[number];
+
+const shownAtFirst = 3;
+/** As many as the service keeps. */
+const mostKept = 20;
+
+/** What came of each attempt to deliver a hand-off, the newest first, and when the next one is. */
+export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
+  const [isWhole, showAll] = useState(false);
+  const { attempts, latest_attempts: latest = [], status } = handoff;
+  const isRunning = status === 'accepted' && attempts > 0 && latest.at(-1)?.number !== attempts;
+  const kept = Math.min(attempts, mostKept);
+  const shown = isWhole ? kept : Math.min(kept, shownAtFirst);
+  return (
+    <>
+      {status === 'accepted' && !isRunning && <Next at={handoff.next_attempt_at} />}
+      <ol class="attempts" aria-label="Attempts">
+        {Array.from({ length: shown }, (_, age) => attempts - age).map((number) => (
+          <li key={number}>
+            <Outcome
+              number={number}
+              attempt={latest.find((one) => one.number === number)}
+              isRunning={isRunning && number === attempts}
+            />
+          </li>
+        ))}
+      </ol>
+      {kept > shown && (
+        <button type="button" class="plain" onClick={() => showAll(true)}>
+          Show {kept < attempts ? `the last ${kept} of ${attempts.toLocaleString('en')}` : `all ${kept}`}{' '}
+          attempts
+        </button>
+      )}
+    </>
+  );
+}
+
+function Next({ at }: { at: string | null | undefined }): VNode {
+  if (!at) return <p class="quiet">The gateway tries again within seconds, or once {crmName} is back.</p>;
+  return (
+    <p class="quiet">
+      Next attempt: <Ago at={at} />
+    </p>
+  );
+}
+
+interface OutcomeProps {
+  number: number;
+  /** Undefined where its outcome was not recorded. */
+  attempt: Attempt | undefined;
+  isRunning: boolean;
+}
+
+function Outcome({ number, attempt, isRunning }: OutcomeProps): VNode {
+  const title = `Attempt ${number.toLocaleString('en')}`;
+  if (attempt === undefined)
+    return (
+      <p class="quiet">
+        {title}: {isRunning ? 'in progress' : 'outcome not recorded'}
+      </p>
+    );
+  const { at, duration_ms, problem } = attempt;
+  return (
+    <>
+      <p>
+        {title}: {problem ? withCrmName(problem.detail) : 'created'} {problem && <code>{problem.code}</code>}
+      </p>
+      <p class="hint">
+        <time datetime={at}>{inWords(Date.parse(at))}</time> · took {duration(duration_ms)}
+      </p>
+    </>
+  );
+}
