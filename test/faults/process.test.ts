@@ -13,12 +13,17 @@ describe('a gateway as a process', () => {
   let installation: Installation;
 
   before(async () => {
-    installation = await createInstallation(embedded);
+    installation = await createInstallation();
   });
   after(() => installation.remove());
 
-  async function handOff(gateway: GatewayProcess, body: object, key: string): Promise<Response> {
-    const { apiKey, apiSecret } = (await installation.credentials()).console;
+  async function handOff(
+    gateway: GatewayProcess,
+    body: object,
+    key: string,
+    of = installation,
+  ): Promise<Response> {
+    const { apiKey, apiSecret } = (await of.credentials()).console;
     return fetch(`${gateway.url}/api/v1/handoff`, {
       method: 'POST',
       headers: {
@@ -37,31 +42,40 @@ describe('a gateway as a process', () => {
     result: { name: 'Casa Olivo', source: 'opentable', details: { covers: 4 } },
   });
 
-  test('finds what it wrote before it was killed: credentials, keys and records', async () => {
-    const key = randomUUID();
-    const first = await installation.start();
-    const credentials = await installation.credentials();
-    const body = offer(first);
-    const confirmed = await handOff(first, body, key);
-    assert.equal(confirmed.status, 201);
-    first.signal('SIGKILL');
-    await first.ended;
+  describe('with files in its folder', () => {
+    let files: Installation;
 
-    const second = await installation.start();
-    assert.deepEqual(await installation.credentials(), credentials);
-    const repeat = await handOff(second, body, key);
-    assert.equal(repeat.headers.get('idempotent-replayed'), 'true');
-    assert.equal(await repeat.text(), await confirmed.text());
-    assert.equal((await second.org.records('Booking__c', { Trip_Id__c: body.trip_id })).length, 1);
-    second.signal('SIGTERM');
-    assert.deepEqual(await second.ended, { code: 0, signal: null });
-  });
+    before(async () => {
+      files = await createInstallation(embedded);
+    });
+    after(() => files.remove());
 
-  test('a second process on the same data learns who has it', async () => {
-    const first = await installation.start();
-    await assert.rejects(installation.start(), /is in use by process \d+ \(handoff serve.*DATA_DIR/);
-    first.signal('SIGINT');
-    assert.deepEqual(await first.ended, { code: 0, signal: null });
+    test('finds what it wrote before it was killed: credentials, keys and records', async () => {
+      const key = randomUUID();
+      const first = await files.start();
+      const credentials = await files.credentials();
+      const body = offer(first);
+      const confirmed = await handOff(first, body, key, files);
+      assert.equal(confirmed.status, 201);
+      first.signal('SIGKILL');
+      await first.ended;
+
+      const second = await files.start();
+      assert.deepEqual(await files.credentials(), credentials);
+      const repeat = await handOff(second, body, key, files);
+      assert.equal(repeat.headers.get('idempotent-replayed'), 'true');
+      assert.equal(await repeat.text(), await confirmed.text());
+      assert.equal((await second.org.records('Booking__c', { Trip_Id__c: body.trip_id })).length, 1);
+      second.signal('SIGTERM');
+      assert.deepEqual(await second.ended, { code: 0, signal: null });
+    });
+
+    test('a second process on the same data learns who has it', async () => {
+      const first = await files.start();
+      await assert.rejects(files.start(), /is in use by process \d+ \(handoff serve.*DATA_DIR/);
+      first.signal('SIGINT');
+      assert.deepEqual(await first.ended, { code: 0, signal: null });
+    });
   });
 
   test('answers what is in flight before it stops', async () => {
