@@ -14,6 +14,8 @@ export interface RunOptions {
   concurrency: number;
   /** For each test; a file gets a little more. */
   timeoutMs: number;
+  /** For the whole run: a file that still runs then is killed, and one that hasn't begun fails. */
+  limitMs: number;
   /** Whether the file may fail by chance: such a one runs once more, alone, when all others have ended. */
   mayTryAgain: (file: string) => boolean;
   signal: AbortSignal;
@@ -36,12 +38,15 @@ export async function runTests(files: readonly string[], options: RunOptions): P
   const notes = join(folder, 'times');
   appendFileSync(notes, '');
   process.env[timesVariable] = notes;
-  const first = await runAll(files, options);
-  const again = first.filter(({ file, failures }) => failures.length > 0 && options.mayTryAgain(file));
+  const endsAt = performance.now() + options.limitMs;
+  const first = await runAll(files, options, endsAt);
+  const mayTryAgain = ({ file, failures }: Outcome) => failures.length > 0 && options.mayTryAgain(file);
+  const again = performance.now() < endsAt ? first.filter(mayTryAgain) : [];
   if (again.length > 0) options.print(`\nOnce more, alone: ${again.map(({ file }) => file).join(', ')}\n`);
   const second = await runAll(
     again.map(({ file }) => file),
     { ...options, concurrency: 1 },
+    endsAt,
   );
   const outcomes = [...first.filter((outcome) => !again.includes(outcome)), ...second];
   const times = readFileSync(notes, 'utf8')
@@ -59,29 +64,38 @@ export async function runTests(files: readonly string[], options: RunOptions): P
   };
 }
 
-async function runAll(files: readonly string[], options: RunOptions): Promise<Outcome[]> {
+async function runAll(files: readonly string[], options: RunOptions, endsAt: number): Promise<Outcome[]> {
   const waiting = [...files];
   const outcomes: Outcome[] = [];
   const work = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      outcomes.push(await runFile(file, options));
+      outcomes.push(await runFile(file, options, endsAt));
   };
   await Promise.all(Array.from({ length: options.concurrency }, work));
   return outcomes;
 }
 
-async function runFile(file: string, { root, timeoutMs, signal, print }: RunOptions): Promise<Outcome> {
+async function runFile(
+  file: string,
+  { root, timeoutMs, limitMs: runMs, signal, print }: RunOptions,
+  endsAt: number,
+): Promise<Outcome> {
+  const leftMs = endsAt - performance.now();
+  if (leftMs <= 0) {
+    const why = `not begun, since the run's ${Math.round(runMs / 1000)} s are over`;
+    return { file, counts: undefined, failures: [`  ${file}: ${why}`] };
+  }
+  // The test that hangs has failed by then, with its name.
+  const limitMs = Math.min(timeoutMs * fileShare, leftMs);
   const results = run({
     cwd: root,
     files: [join(root, file)],
-    timeout: timeoutMs,
+    timeout: limitMs / fileShare,
     // A test that timed out may go on for ever: without it, its file would hold up the whole run.
     execArgv: ['--test-force-exit', '--import', join(import.meta.dirname, 'test-times.ts')],
     signal,
   });
   const failures = collectFailures(results, { root, file });
-  // The test that hangs has failed by then, with its name.
-  const limitMs = timeoutMs * fileShare;
   const timer = setTimeout(() => {
     if (killStartedWith(join(root, file)))
       failures.push(`  ${file}: killed with all that it had started after ${Math.round(limitMs / 1000)} s`);

@@ -8,8 +8,12 @@ import type { Totals } from '../../scripts/test-report.ts';
 
 const program = join(import.meta.dirname, 'runner-process.ts');
 
-/** What the runner says of these files; none may take longer than `timeoutMs`. */
-function runFiles(t: TestContext, files: Record<string, string>, timeoutMs = 60_000) {
+/** What the runner says of these files; none may take longer than `timeoutMs`, and all no longer than `limitMs`. */
+function runFiles(
+  t: TestContext,
+  files: Record<string, string>,
+  { timeoutMs = 60_000, limitMs = 600_000 } = {},
+) {
   const root = mkdtempSync(join(tmpdir(), 'handoff-runner-'));
   t.after(() => rmSync(root, { recursive: true }));
   for (const [name, body] of Object.entries(files))
@@ -19,11 +23,15 @@ function runFiles(t: TestContext, files: Record<string, string>, timeoutMs = 60_
     );
   // In a test, Node.js runs no other test files.
   const { NODE_TEST_CONTEXT: _, ...others } = process.env;
-  const { stdout, stderr, status } = spawnSync(process.execPath, [program, root, String(timeoutMs)], {
-    encoding: 'utf8',
-    cwd: root,
-    env: { ...others, CI: 'true' },
-  });
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    [program, root, String(timeoutMs), String(limitMs)],
+    {
+      encoding: 'utf8',
+      cwd: root,
+      env: { ...others, CI: 'true' },
+    },
+  );
   assert.equal(status, 0, stderr);
   return { ...(JSON.parse(stdout) as Totals), output: stderr };
 }
@@ -75,7 +83,7 @@ describe('the runner of tests', () => {
       unloaded: "import './nowhere.mjs';",
       'process-hangs': "test('hangs', () => new Promise((resolve) => setTimeout(resolve, 600_000)));",
     };
-    const { failures } = runFiles(t, files, 2000);
+    const { failures } = runFiles(t, files, { timeoutMs: 2000 });
     const failed = [...new Set(failures.map((line) => line.trim().split('.test.mjs', 1)[0]))].sort();
     assert.deepEqual(failed, ['code', 'killed', 'process-hangs', 'unloaded']);
   });
@@ -85,12 +93,23 @@ describe('the runner of tests', () => {
     const startsOther =
       "spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit', detached: true });\n";
     const files = { a: `import { spawn } from 'node:child_process';\n${startsOther}${hanging.repeat(200)}` };
-    const { failures } = runFiles(t, files, 2000);
+    const { failures } = runFiles(t, files, { timeoutMs: 2000 });
     assert.ok(
       failures.includes('  a.test.mjs: killed with all that it had started after 2 s'),
       failures.join('\n'),
     );
     assert.ok(failures.length < 20, failures.join('\n'));
+  });
+
+  test('ends when its time is over, and fails what has not begun', (t) => {
+    const hanging = "test('hangs', () => new Promise((resolve) => setTimeout(resolve, 600_000)));";
+    const files = { a: hanging, b: hanging, c: passing, process: passing };
+    const { failures } = runFiles(t, files, { limitMs: 2000 });
+    for (const file of ['a', 'b']) assert.ok(failures.some((line) => line.startsWith(`  ${file}.test.mjs`)));
+    assert.deepEqual(failures.filter((line) => line.includes('not begun')).sort(), [
+      "  c.test.mjs: not begun, since the run's 2 s are over",
+      "  process.test.mjs: not begun, since the run's 2 s are over",
+    ]);
   });
 
   test('fails a skip that is not on the list', (t) => {
