@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { startPostgres } from '../support/postgres.ts';
@@ -50,11 +49,11 @@ describe('refused attempts of one consumer, on two replicas', {
   const sumOf = (entries: Entry[]) => entries.reduce((sum, { count }) => sum + count, 0);
   /** Both write theirs within a second. */
   const allEntriesOf = async (shop: Credentials, expected: number) => {
-    for (;;) {
+    return eventually(async () => {
       const entries = await entriesOf(shop);
-      if (sumOf(entries) >= expected) return entries;
-      await sleep(50);
-    }
+      assert.ok(sumOf(entries) >= expected, `${sumOf(entries)} of ${expected}`);
+      return entries;
+    });
   };
   /** Sends in batches, as fast as answers come. */
   const sendMany = async (count: number, send: (n: number) => Promise<Response>) => {

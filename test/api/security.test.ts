@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { defineRoute, isPublic, type Permission, type Route } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import {
@@ -258,13 +257,16 @@ async function loggedAttempt(
   from: number,
   id: string,
 ): Promise<Record<string, unknown>> {
-  for (;;) {
-    const line = logLines
-      .slice(from)
-      .find(({ message, facts }) => message === 'request' && facts['request_id'] === id);
-    if (line) return line.facts;
-    await sleep(1);
-  }
+  return eventually(
+    () => {
+      const line = logLines
+        .slice(from)
+        .find(({ message, facts }) => message === 'request' && facts['request_id'] === id);
+      assert.ok(line, `no line of request ${id}`);
+      return line.facts;
+    },
+    { everyMs: 1 },
+  );
 }
 
 /** The consumers as an operator has them, beside the gateway. */

@@ -216,9 +216,12 @@ async function subscribed(
     if (message === probe) arrived = true;
     else if (!message.startsWith('probe ')) onMessage(message);
   });
-  while (!arrived) {
-    await cache.publish(channel, probe);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+  await eventually(
+    async () => {
+      await cache.publish(channel, probe);
+      assert.ok(arrived);
+    },
+    { everyMs: 5 },
+  );
   return stop;
 }

@@ -7,6 +7,7 @@ import { createMemoryCache } from '../../src/platform/cache/memory.ts';
 import { CacheUnavailable, type SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { SecretsUnavailable } from '../../src/platform/secrets/secrets-manager.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
+import { eventually } from '../support/eventually.ts';
 import {
   aCall,
   type CrmHarness,
@@ -146,13 +147,7 @@ it('tries again after a passing failure, when its time is over', async () => {
   await assert.rejects(create(harness), hasCode('crm_unavailable'));
   await harness.org.struck(fault);
   assert.equal(await harness.org.calls('token'), 1);
-  for (;;) {
-    const made = await create(harness).then(
-      () => true,
-      () => new Promise<false>((resolve) => setTimeout(() => resolve(false), 50)),
-    );
-    if (made) break;
-  }
+  await eventually(() => create(harness), { everyMs: 50 });
   assert.equal(await harness.org.calls('token'), 2);
   assert.equal(await harness.cache.get('crm_token_backoff:dev'), undefined);
 });

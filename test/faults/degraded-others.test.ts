@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createConsumers } from '../../src/identity/consumers/consumers.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createVaultSecretsManager } from '../../src/platform/secrets/vault.ts';
@@ -78,11 +77,11 @@ describe('a gateway with its secrets in Vault', () => {
     return { code: response.status, ...((await response.json()) as Health) };
   };
   const untilHealth = async (isWanted: (state: Health) => boolean) => {
-    for (;;) {
+    return eventually(async () => {
       const state = await health();
-      if (isWanted(state)) return state;
-      await delay(50);
-    }
+      assert.ok(isWanted(state), JSON.stringify(state));
+      return state;
+    });
   };
   const rotate = (graceWindowHours: number) =>
     fetch(`${gateway.url}/v1/admin/consumers/${admin.id}/rotate`, {

@@ -37,12 +37,12 @@ describe('a secrets folder that was emptied', () => {
   const call = (path: string, { apiKey, apiSecret }: Credentials, method = 'GET') =>
     fetch(`${gateway.url}${path}`, { method, headers: { 'x-api-key': apiKey, 'x-api-secret': apiSecret } });
   const untilConnected = async (wanted: boolean) => {
-    for (;;) {
+    return eventually(async () => {
       const health = await fetch(`${gateway.url}/v1/healthz`);
       const { secretsManager } = (await health.json()) as { secretsManager: { connected: boolean } };
-      if (secretsManager.connected === wanted) return health.status;
-      await sleep(50);
-    }
+      assert.equal(secretsManager.connected, wanted);
+      return health.status;
+    });
   };
   const untilStatus = async (path: string, as: Credentials, wanted: number) => {
     await eventually(async () => assert.equal((await call(path, as)).status, wanted));

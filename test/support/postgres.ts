@@ -5,8 +5,8 @@ import { chownSync, existsSync, globSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
+import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 
 export interface PostgresDatabase {
@@ -176,15 +176,10 @@ export async function startPostgresServer(): Promise<OwnPostgresServer | undefin
 }
 
 async function untilReady(url: string, ended: Promise<unknown>): Promise<void> {
-  for (;;) {
-    const tried = run(url, 'select 1').then(
-      () => 'ready',
-      () => delay(20, 'not yet'),
-    );
-    const state = await Promise.race([tried, ended.then(() => 'ended')]);
-    if (state === 'ready') return;
-    if (state === 'ended') throw new Error('PostgreSQL was started and ended at once, for the reason above');
-  }
+  const failed = ended.then(() => {
+    throw new Error('PostgreSQL was started and ended at once, for the reason above');
+  });
+  await Promise.race([eventually(() => run(url, 'select 1')), failed]);
 }
 
 /** The folder of the newest installed programs of a server. */

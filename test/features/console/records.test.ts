@@ -224,11 +224,11 @@ describe('records in a browser', {
     await check('records-failing');
     await gateway.org.disarm();
     // The service asks the CRM again when it has waited.
-    for (;;) {
+    await eventually(async () => {
       await again.click();
       await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' });
-      if ((await again.count()) === 0) break;
-    }
+      assert.equal(await again.count(), 0);
+    });
     await close();
   });
 

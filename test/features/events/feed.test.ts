@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
@@ -183,7 +184,10 @@ describe('the feed', () => {
     }));
     const missing = new Set<string>(rows.map((row) => row.External_Id__c));
     await gateway.org.insert('Booking__c', rows);
-    while (missing.size > 0) for (const { resource } of await feed.next()) missing.delete(resource.id);
+    await eventually(async () => {
+      for (const { resource } of await feed.next()) missing.delete(resource.id);
+      assert.equal(missing.size, 0);
+    });
     const after = { metered: await metered(), polls: await polls() };
     // One may be under way in the end, and once an hour the objects are described.
     assert.ok(

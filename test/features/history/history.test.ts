@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Route } from '../../../src/api/route.ts';
 import { uncalledRoutes } from '../../../src/app/routes.ts';
 import { historyRoutes } from '../../../src/features/history/routes/history.ts';
+import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
 import {
   type Credentials,
@@ -66,11 +66,11 @@ const kindsOf = (entries: readonly Entry[]) => entries.map(({ kind }) => kind);
 const of = (entries: readonly Entry[], kind: string) => entries.find((one) => one.kind === kind);
 
 async function untilHistory(path: string, isThere: (kinds: string[]) => boolean, as = partner) {
-  for (;;) {
+  return eventually(async () => {
     const found = await historyOf(path, as);
-    if (isThere(kindsOf(found))) return found;
-    await sleep(50);
-  }
+    assert.ok(isThere(kindsOf(found)), kindsOf(found).join());
+    return found;
+  });
 }
 
 async function newQuote(as = partner): Promise<string> {

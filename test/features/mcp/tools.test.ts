@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Route, Tool } from '../../../src/api/route.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { offerFor, tripFor } from '../../support/handoffs.ts';
 import { callTool } from '../../support/mcp.ts';
@@ -83,21 +83,20 @@ describe('each tool is its route', () => {
     return { ...body, errors: faults?.map(({ message: _____, ...place }) => place) };
   };
   const attemptsOf = async ({ id }: Credentials, wanted: number) => {
-    for (;;) {
+    return eventually(async () => {
       const response = await gateway.request(`/v1/admin/auth-attempts?consumer_id=${id}`, {
         as: gateway.admin,
       });
       const { data } = (await response.json()) as { data: Record<string, unknown>[] };
-      if (data.length >= wanted)
-        return data.map(({ endpoint, result, status, address, api_key }) => [
-          endpoint,
-          result,
-          status,
-          address,
-          api_key,
-        ]);
-      await sleep(20);
-    }
+      assert.ok(data.length >= wanted, `${data.length} of ${wanted} attempts`);
+      return data.map(({ endpoint, result, status, address, api_key }) => [
+        endpoint,
+        result,
+        status,
+        address,
+        api_key,
+      ]);
+    });
   };
   /** Something that the route takes as far as it is a matter of form: of a record that there is not. */
   const formed = ({ path, request }: Route): Sent => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { createSecretKey, randomUUID, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { decodeJwt, type JWTPayload } from 'jose';
 import type { OAuth2Error } from 'oauth4webapi';
 import { assertionOf, makeKeys, type Partner } from '../../support/assertions.ts';
@@ -374,12 +373,12 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
     /** The newest attempts first, once there are so many. */
     const attemptsOf = async (consumerId: string, count: number): Promise<Record<string, unknown>[]> => {
       const path = `/v1/admin/auth-attempts?consumer_id=${consumerId}`;
-      for (;;) {
+      return eventually(async () => {
         const answer = await here.request(path, { as: here.admin });
         const { data } = (await answer.json()) as { data: Record<string, unknown>[] };
-        if (data.length >= count) return data;
-        await sleep(20);
-      }
+        assert.ok(data.length >= count, `${data.length} of ${count} attempts`);
+        return data;
+      });
     };
 
     test('and recorded, without ever being written down', async () => {

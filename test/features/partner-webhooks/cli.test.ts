@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { CommandLine } from '../../support/command-line.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
@@ -28,10 +29,13 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   const { id } = (await created.json()) as { id: string };
   await gateway.request(`/v1/webhook-endpoints/${id}/test`, { method: 'POST' });
   await receiver.until(1);
-  let list: { id: string; status: string }[];
   // Its result is stored a moment after the receiver has answered.
-  do list = JSON.parse((await handoff('list', '--endpoint', id, '--json')).stdout);
-  while (list[0]?.status === 'pending');
+  const list = await eventually(async () => {
+    const { stdout } = await handoff('list', '--endpoint', id, '--json');
+    const found = JSON.parse(stdout) as { id: string; status: string }[];
+    assert.notEqual(found[0]?.status, 'pending');
+    return found;
+  });
   assert.equal(list.length, 1);
   const shown = await handoff('list');
   assert.match(shown.stdout, new RegExp(`ping +evt_\\w+ .* ${id}  ${list[0]?.id}$`, 'm'));

@@ -1,7 +1,7 @@
+import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { addEvents, type NewEvent } from '../../../src/features/events/event-log.ts';
 import type {
@@ -14,10 +14,10 @@ import {
   type WebhookEndpoints,
 } from '../../../src/features/partner-webhooks/webhook-endpoints.ts';
 import type { Consumer } from '../../../src/identity/consumers/consumer.ts';
-import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type LogLine, recordLog } from '../../support/log.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts';
 
@@ -89,23 +89,16 @@ export async function startHarness(
     newEndpoint: async (path, more = {}, consumer = reader) => {
       consumers.set(consumer.id, consumer);
       const wanted = { url: `${receiver.url}${path}`, ...more };
-      for (;;) {
-        try {
-          return (await administration.create(consumer, wanted)).endpoint.id;
-        } catch (error) {
-          // The jobs of the test before may have kept the database busy for longer than a request waits.
-          if (!(error instanceof Problem && error.code === 'store_unavailable')) throw error;
-          await sleep(100);
-        }
-      }
+      // The jobs of the test before may have kept the database busy for longer than a request waits.
+      const { endpoint } = await eventually(() => administration.create(consumer, wanted));
+      return endpoint.id;
     },
-    until: async (query) => {
-      for (;;) {
+    until: async (query) =>
+      eventually(async () => {
         const [row] = await execute<Record<string, unknown>>(query);
-        if (row) return row;
-        await sleep(20);
-      }
-    },
+        assert.ok(row, query);
+        return row;
+      }),
     stop: async () => {
       for (const replica of replicas) await replica.stop();
       receiver.stop();

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 
 type Request = (path: string, options?: { headers?: Record<string, string> }) => Promise<Response>;
 
@@ -32,12 +32,12 @@ export async function untilCopied(
   path: string,
   passes: (answer: Answer) => boolean = () => true,
 ): Promise<Answer> {
-  for (;;) {
+  return eventually(async () => {
     const answer = await read(request, path, 'max-age=60');
     // A problem document has no age.
-    if ((answer.age !== null || answer.status === 404) && passes(answer)) return answer;
-    await sleep(20);
-  }
+    assert.ok((answer.age !== null || answer.status === 404) && passes(answer), JSON.stringify(answer));
+    return answer;
+  });
 }
 
 /** Every page of a list, the n-th from the n-th of `sources`; the items of all. */

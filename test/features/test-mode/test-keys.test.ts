@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
 import {
   type Credentials,
@@ -302,12 +303,11 @@ describe('test keys', () => {
 
   describe('accepted hand-offs', () => {
     const until = async (path: string, status: string) => {
-      for (;;) {
+      return eventually(async () => {
         const { body } = await send(path);
-        if (body['status'] === status) return body;
-        assert.equal(body['status'], 'accepted', JSON.stringify(body));
-        await new Promise((resolve) => setTimeout(resolve, 50));
-      }
+        assert.equal(body['status'], status, JSON.stringify(body));
+        return body;
+      });
     };
 
     it('are delivered into the world', async () => {

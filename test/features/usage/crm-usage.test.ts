@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 
 interface Report {
@@ -73,12 +74,13 @@ test('every metered call is charged to those whose requests shared it, and the s
   await Promise.all(writes);
 
   // Polls go on, and the org counts a call when it comes, the gateway when it has ended.
-  let found: Report;
-  for (;;) {
+  const found = await eventually(async () => {
     const before = await used();
-    found = await report();
-    if (before === (await used()) && Math.abs(found.total - before) < 0.01) break;
-  }
+    const now = await report();
+    assert.equal(before, await used());
+    assert.ok(Math.abs(now.total - before) < 0.01, `${now.total}, the org has ${before}`);
+    return now;
+  });
   const sum = found.data.reduce((all, { calls }) => all + calls, 0);
   assert.ok(Math.abs(sum - found.total) < 0.01);
   assert.ok(callsOf(found, one.id) > 4 && callsOf(found, other.id) > 8 && callsOf(found, 'service') > 0);

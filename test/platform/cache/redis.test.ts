@@ -172,11 +172,5 @@ it('a node of a Cluster is refused in words, though it answers', {
 
 /** Waits for the first connection: until then every command fails at once. */
 async function answers(cache: SharedCache): Promise<void> {
-  for (;;) {
-    try {
-      return await cache.checkHealth();
-    } catch {
-      await delay(10);
-    }
-  }
+  await eventually(() => cache.checkHealth(), { everyMs: 10 });
 }

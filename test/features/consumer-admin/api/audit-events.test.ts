@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { createAttemptIds } from '../../../../src/identity/audit/attempt.ts';
 import type { AuditEvent } from '../../../../src/identity/audit/audit-event.ts';
 import { createConsumers } from '../../../../src/identity/consumers/consumers.ts';
@@ -37,11 +36,11 @@ async function eventsOf(send: Send, query: string): Promise<AuditEvent[]> {
 
 /** Asks until it has so many: others record theirs when they can. */
 async function untilEvents(send: Send, query: string, count: number): Promise<AuditEvent[]> {
-  for (;;) {
+  return eventually(async () => {
     const events = await eventsOf(send, query);
-    if (events.length >= count) return events;
-    await sleep(20);
-  }
+    assert.ok(events.length >= count, `${events.length} of ${count} events`);
+    return events;
+  });
 }
 
 /** An id that no event has. */

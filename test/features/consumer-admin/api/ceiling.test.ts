@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { compileNetworks } from '../../../../src/platform/base/networks.ts';
 import { type Certificate, type Certificates, createCertificates } from '../../../support/certificates.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { createSecureClient, type SecureAnswer, type SecureClient } from '../../../support/tls-client.ts';
@@ -55,17 +55,20 @@ describe('an administrator with own records', () => {
     return JSON.parse(text) as Credentials;
   }
   const attemptOf = async (requestId: string) => {
-    for (;;) {
-      const page = await send(
-        gateway.admin,
-        'GET',
-        `/v1/admin/auth-attempts?consumer_id=${boss.id}&limit=200`,
-      );
-      const { data } = (await page.json()) as { data: { request_id: string; result: string }[] };
-      const found = data.find(({ request_id }) => request_id === requestId);
-      if (found) return found.result;
-      await sleep(10);
-    }
+    return eventually(
+      async () => {
+        const page = await send(
+          gateway.admin,
+          'GET',
+          `/v1/admin/auth-attempts?consumer_id=${boss.id}&limit=200`,
+        );
+        const { data } = (await page.json()) as { data: { request_id: string; result: string }[] };
+        const found = data.find(({ request_id }) => request_id === requestId);
+        assert.ok(found, `no attempt by request ${requestId}`);
+        return found.result;
+      },
+      { everyMs: 10 },
+    );
   };
 
   test('manages no other consumer that has them, and each refusal is an attempt', async () => {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { addressOf } from '../../../../src/api/pipeline/rate-limit.ts';
@@ -50,11 +49,14 @@ describe('GET /v1/admin/auth-attempts', () => {
   };
   /** Asks until the attempt is there: it is recorded when the answer is out. */
   const entryOf = async (requestId: string): Promise<Entry> => {
-    for (;;) {
-      const found = (await page('limit=200')).data.find(({ request_id }) => request_id === requestId);
-      if (found) return found;
-      await sleep(10);
-    }
+    return eventually(
+      async () => {
+        const found = (await page('limit=200')).data.find(({ request_id }) => request_id === requestId);
+        assert.ok(found, `no attempt by request ${requestId}`);
+        return found;
+      },
+      { everyMs: 10 },
+    );
   };
 
   test('has every attempt, with how it ended and whose it was', async () => {
@@ -236,22 +238,22 @@ for (const [limit, setting, result, other] of [
         return ((await response.json()) as Page).data;
       };
       const sum = (counted: Entry[]) => counted.reduce((all, { count }) => all + count, 0);
-      let entries: Entry[];
-      do entries = await pageOf(result);
-      while (sum(entries) < 41);
-      assert.equal(sum(entries), 41);
+      const entries = await eventually(async () => {
+        const found = await pageOf(result);
+        assert.equal(sum(found), 41);
+        return found;
+      });
       // Two only where a minute has ended meanwhile, and then one of them may be of one attempt.
       const sums = entries.length - (41 - refused);
       assert.ok(sums === 1 || sums === 2, String(sums));
       const counted = entries.filter(({ count }) => count > 1);
       assert.ok(counted.length > 0 && counted.length <= sums, String(counted.length));
       assert.equal(counted[0]?.endpoint, 'GET /v1/quotes');
-      let others: Entry[];
-      do others = await pageOf(other);
-      while (others.length === 0);
-      assert.deepEqual(
-        others.map(({ endpoint, count }) => [endpoint, count]),
-        [['GET /v1/bookings', 1]],
+      await eventually(async () =>
+        assert.deepEqual(
+          (await pageOf(other)).map(({ endpoint, count }) => [endpoint, count]),
+          [['GET /v1/bookings', 1]],
+        ),
       );
     } finally {
       await gateway.stop();

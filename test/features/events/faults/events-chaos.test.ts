@@ -41,13 +41,13 @@ test('with replicas that are killed and a database that is cut off, the feed lea
   t.after(() => cluster.remove());
   const { apiKey, apiSecret } = cluster.credentials.console;
   const feed = new FeedReader(async (path) => {
-    for (;;) {
+    return eventually(async () => {
       const [gateway] = cluster.gateways;
       const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret };
-      const response = await fetch(`${gateway?.url}${path}`, { headers }).catch(() => undefined);
-      if (response?.status === 200) return response;
-      await sleep(100);
-    }
+      const response = await fetch(`${gateway?.url}${path}`, { headers });
+      assert.equal(response.status, 200);
+      return response;
+    });
   });
 
   const ids: string[] = [];

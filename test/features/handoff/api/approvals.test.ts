@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import {
   type AcceptedHandoff,
@@ -88,9 +89,11 @@ describe('hand-offs that need approval', () => {
     assert.ok(unknown.status >= 500, String(unknown.status));
     await lost.remove();
     for (const prefer of ['respond-async', 'respond-async, wait=5']) {
-      let again = await send({ prefer });
-      while (again.status >= 500) again = await send({ prefer });
-      assert.equal(again.status, 201, await again.clone().text());
+      const again = await eventually(async () => {
+        const answer = await send({ prefer });
+        assert.equal(answer.status, 201, await answer.clone().text());
+        return answer;
+      });
       const { external_id: id } = (await again.json()) as { external_id: string };
       assert.equal((await recordsOf(id)).length, 1);
       await assertProblem(await gateway.request(`/v1/handoffs/${id}`), 404, 'not_found');
@@ -421,14 +424,13 @@ describe('hand-offs that need approval', () => {
       assert.ok(first.status >= 500, String(first.status));
       await sleep(Date.parse(offer.valid_until) - Date.now());
       await lost.remove();
-      for (;;) {
-        const again = await gateway.request('/api/v1/handoff', { as: approver, body, headers });
-        if (again.status >= 500) continue;
-        assert.equal(again.status, 201, await again.clone().text());
-        const { external_id } = (await again.json()) as { external_id: string };
-        assert.equal((await recordsOf(external_id)).length, 1);
-        return;
-      }
+      const again = await eventually(async () => {
+        const answer = await gateway.request('/api/v1/handoff', { as: approver, body, headers });
+        assert.equal(answer.status, 201, await answer.clone().text());
+        return answer;
+      });
+      const { external_id } = (await again.json()) as { external_id: string };
+      assert.equal((await recordsOf(external_id)).length, 1);
     });
   });
 });

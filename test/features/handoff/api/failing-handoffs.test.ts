@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
@@ -97,8 +96,8 @@ describe('the end of accepted hand-offs that fail', { skip: !postgres && 'no Pos
   /** Milliseconds that a hand-off was put off in all, until it ended; time is made to pass. */
   const untilEnded = async (externalId: string): Promise<number> => {
     let seconds = 0;
-    for (;;) {
-      if ((await readHandoff(gateway, externalId)).status !== 'accepted') return seconds;
+    await eventually(async () => {
+      if ((await readHandoff(gateway, externalId)).status !== 'accepted') return;
       const { rows } = await database.query<{ pause: number }>(
         `update handoffs h set due_at = now() from handoffs before
          where h.external_id = before.external_id and h.external_id = $1 and h.status = 'accepted'
@@ -107,8 +106,9 @@ describe('the end of accepted hand-offs that fail', { skip: !postgres && 'no Pos
         [externalId],
       );
       seconds += rows[0]?.pause ?? 0;
-      await sleep(50);
-    }
+      assert.fail(`accepted still, put off by ${seconds} s`);
+    });
+    return seconds;
   };
 
   for (const [what, effect, code] of [

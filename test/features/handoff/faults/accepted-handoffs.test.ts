@@ -83,7 +83,7 @@ describe('accepted hand-offs, with every kind of failure and kills', {
 
   /** Sends one under its key until it is answered for good: 201, 202 or 422. */
   const sendUntilDone = async (one: Sent): Promise<void> => {
-    for (;;) {
+    await eventually(async () => {
       const response = await fetch(`${anyUrl()}/api/v1/handoff`, {
         method: 'POST',
         headers: { ...headers, 'idempotency-key': one.key, prefer: one.prefer },
@@ -92,13 +92,10 @@ describe('accepted hand-offs, with every kind of failure and kills', {
       const text = await response?.text().catch(() => undefined);
       const status = text === undefined ? 0 : (response?.status ?? 0);
       answers[status] = (answers[status] ?? 0) + 1;
-      if ([201, 202, 422].includes(status)) {
-        one.status = status;
-        one.externalId = (JSON.parse(text ?? '{}') as { external_id?: string }).external_id ?? '';
-        return;
-      }
-      await sleep(100);
-    }
+      assert.ok([201, 202, 422].includes(status), `${one.key}: ${status} ${text}`);
+      one.status = status;
+      one.externalId = (JSON.parse(text ?? '{}') as { external_id?: string }).external_id ?? '';
+    });
   };
 
   const newHandoff = (): Sent => {
@@ -157,11 +154,10 @@ describe('accepted hand-offs, with every kind of failure and kills', {
   };
 
   const untilAllDone = async (): Promise<void> => {
-    for (;;) {
-      const { rows } = await database.query("select 1 from handoffs where status = 'accepted' limit 1");
-      if (rows.length === 0) return;
-      await sleep(100);
-    }
+    await eventually(async () => {
+      const { rows } = await database.query("select * from handoffs where status = 'accepted' limit 1");
+      assert.deepEqual(rows, []);
+    });
   };
 
   /** How the CRM and the gateway see one in the end. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
 import { type Cluster, startCluster } from '../../../support/cluster.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -71,11 +70,11 @@ describe('approvals, with two replicas and kills', { skip: !postgres && 'no Post
   const reject = (index: number, id: string) =>
     send(index, `/v1/handoffs/${id}/reject`, { body: { reason: 'no' } });
   const until = async (id: string, ...statuses: string[]): Promise<AcceptedHandoff> => {
-    for (;;) {
+    return eventually(async () => {
       const handoff = JSON.parse((await send(1, `/v1/handoffs/${id}`, { method: 'GET' })).text);
-      if (statuses.includes(handoff.status)) return handoff as AcceptedHandoff;
-      await sleep(50);
-    }
+      assert.ok(statuses.includes(handoff.status), JSON.stringify(handoff));
+      return handoff as AcceptedHandoff;
+    });
   };
   const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
   /** As time would. */

@@ -68,13 +68,13 @@ describe('an org with objects and fields of its own', () => {
   };
   /** What the copy answers, once it does. */
   const fromCopy = async (path: string) => {
-    for (;;) {
+    return eventually(async () => {
       const response = await gateway.request(path, { headers: { 'cache-control': 'max-age=60' } });
       const body = (await response.json()) as Json;
       assert.equal(response.status, 200);
-      if (response.headers.get('age') !== null) return body;
-      await sleep(50);
-    }
+      assert.ok(response.headers.has('age'));
+      return body;
+    });
   };
   const made = async (answer: Promise<Response>) => {
     const response = await answer;
@@ -87,11 +87,11 @@ describe('an org with objects and fields of its own', () => {
   const lacks = async () => ((await get('/v1/healthz')) as { crm: { lacks?: object[] } }).crm.lacks ?? [];
 
   async function untilTypesAreKnown(): Promise<void> {
-    for (;;) {
-      if ((await get('/v1/docs'))['openapi'] && JSON.stringify(await get('/v1/docs')).includes('Half board'))
-        return;
-      await sleep(50);
-    }
+    await eventually(async () => {
+      const document = await get('/v1/docs');
+      assert.ok(document['openapi']);
+      assert.ok(JSON.stringify(document).includes('Half board'));
+    });
   }
 
   test('a hand-off fills the fields that the mapping takes from it, and the constants', async () => {

@@ -203,11 +203,11 @@ const deliveriesOf = async ({ id }: Endpoint, query = '') =>
 
 /** Its deliveries, once they are as `isDone` says: a result is stored a moment after the receiver has answered. */
 async function untilDeliveries(endpoint: Endpoint, isDone: (deliveries: Delivery[]) => boolean) {
-  for (;;) {
+  return eventually(async () => {
     const found = await deliveriesOf(endpoint);
-    if (isDone(found)) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    assert.ok(isDone(found), JSON.stringify(found));
+    return found;
+  });
 }
 
 const ping = async ({ id }: Endpoint) =>

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { eventually } from '../../../support/eventually.ts';
 import { FeedReader } from '../../../support/feed.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -52,7 +53,7 @@ async function create(name: string, source = 'supplier'): Promise<string> {
 
 /** Resolves once the copy answers reads. */
 async function untilCopied(path: string): Promise<void> {
-  while (!(await get(path, 'copy')).headers.has('age'));
+  await eventually(async () => assert.ok((await get(path, 'copy')).headers.has('age')));
 }
 
 describe('the search of a list', () => {

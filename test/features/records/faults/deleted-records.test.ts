@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { eventually } from '../../../support/eventually.ts';
 import {
   createInstallation,
   type GatewayProcess,
@@ -117,13 +117,12 @@ describe('a record that was deleted before its write was settled', {
     await deleteRecord(externalId);
     const rows = await rowsWritten();
     await database.query("update handoffs set lease_until = now() where status = 'accepted'");
-    let handoff: AcceptedHandoff;
-    do {
-      await sleep(50);
+    const handoff = await eventually(async () => {
       const response = await fetch(`${gateway.url}/v1/handoffs/${externalId}`, { headers });
-      handoff = (await response.json()) as AcceptedHandoff;
-    } while (handoff.status === 'accepted');
-    assert.equal(handoff.status, 'created');
+      const found = (await response.json()) as AcceptedHandoff;
+      assert.equal(found.status, 'created');
+      return found;
+    });
     assert.equal(handoff.id, record?.['Id']);
     assert.deepEqual(await ownOrg.org.records('Quote__c', { External_Id__c: externalId }), []);
     assert.equal(await rowsWritten(), rows);

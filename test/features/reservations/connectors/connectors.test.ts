@@ -10,6 +10,7 @@ import { createFileSecretsManager } from '../../../../src/platform/secrets/file.
 import { booking } from '../../../../src/records/quotes-and-bookings.ts';
 import type { Records } from '../../../../src/records/records.ts';
 import { partnerCredentials, startOwnPartner } from '../../../support/dining-partner.ts';
+import { eventually } from '../../../support/eventually.ts';
 import { startGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
 
@@ -39,13 +40,13 @@ it('a partner shows in health by itself, and the service works without it', asyn
   const { username } = partnerCredentials;
   const gateway = await startGateway({ DINING_BASE_URL: own.partner.url, DINING_USERNAME: username });
   const health = async (until: (dining: Health[string] | undefined) => boolean) => {
-    for (;;) {
+    return eventually(async () => {
       const response = await gateway.request('/v1/healthz');
       assert.equal(response.status, 200);
       const { dining } = (await response.json()) as Health;
-      if (until(dining)) return dining;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+      assert.ok(until(dining), JSON.stringify(dining));
+      return dining;
+    });
   };
   const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
   try {

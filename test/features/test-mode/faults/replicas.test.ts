@@ -126,7 +126,9 @@ describe('worlds on two replicas', { skip }, () => {
     assert.equal((await send(1, as, '/v1/test/reset', { method: 'POST' }))?.status, 204);
     // What is delivered later shows that nothing before it is still to come.
     const id = String((await handOff(0))?.body['external_id']);
-    while ((await send(0, as, `/v1/handoffs/${id}`))?.body['status'] !== 'created');
+    await eventually(async () =>
+      assert.equal((await send(0, as, `/v1/handoffs/${id}`))?.body['status'], 'created'),
+    );
     const left = (await send(0, as, '/v1/quotes?limit=200'))?.body['data'] as { id: string }[] | undefined;
     assert.deepEqual(
       left?.map((quote) => quote.id),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, it } from 'node:test';
 import type { SecretsManager } from '../../../../../src/platform/secrets/secrets-manager.ts';
 import { partnerCredentials } from '../../../../support/dining-partner.ts';
+import { eventually } from '../../../../support/eventually.ts';
 import { newAttempt, problemOf } from '../conformance.ts';
 import { type DiningHarness, newCall, newOrder, startDiningHarness } from './dining-harness.ts';
 
@@ -20,11 +21,11 @@ async function replaceSecret(secrets: SecretsManager, value: string): Promise<vo
 }
 
 async function health(wanted: (state: object) => boolean): Promise<object> {
-  for (;;) {
+  return eventually(async () => {
     const state = await harness.connector.checkHealth();
-    if (wanted(state)) return state;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
+    assert.ok(wanted(state), JSON.stringify(state));
+    return state;
+  });
 }
 
 it('takes up a password that was rotated, at the first refusal of the old one', async () => {
