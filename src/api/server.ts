@@ -1,6 +1,7 @@
 import { createServer as createPlainServer, METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
+import { AjvCompiler } from '@fastify/ajv-compiler';
 import Fastify, { type FastifyInstance, type RawServerDefault } from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
@@ -80,6 +81,28 @@ const keepAliveTimeout = 72_000;
 /** Bytes of request line and headers at most; beyond that the answer is 431. */
 const maxHeaderSize = 16_384;
 
+const compile = AjvCompiler()(
+  {},
+  {
+    customOptions: { allErrors: true, coerceTypes: false, removeAdditional: false, useDefaults: false },
+    // After creation: the framework adds its own formats then, and would replace ours of the same name.
+    onCreate: (ajv) => {
+      for (const [name, isRight] of Object.entries(formats)) ajv.addFormat(name, isRight);
+      // For the documentation only.
+      for (const keyword of [currentSchema, noExample]) ajv.addKeyword(keyword);
+    },
+  },
+);
+const validators = new Map<string, ReturnType<typeof compile>>();
+
+/** Most routes share their schemas with others, and to compile one takes milliseconds. */
+function compileOnce(schema: object): ReturnType<typeof compile> {
+  const json = JSON.stringify(schema);
+  const validate = validators.get(json) ?? compile({ schema });
+  validators.set(json, validate);
+  return validate;
+}
+
 export function createServer(options: ServerOptions): Server {
   const { routes, log, arrivalTimes = usualArrivalTimes } = options;
   const app = Fastify({
@@ -93,20 +116,6 @@ export function createServer(options: ServerOptions): Server {
     trustProxy: options.trustProxies.length > 0 ? [...options.trustProxies] : false,
     // The router would answer by itself to a parameter that is too long: its schema checks it instead.
     routerOptions: { maxParamLength: maxHeaderSize, querystringParser: parseQuery },
-    ajv: {
-      customOptions: {
-        allErrors: true,
-        coerceTypes: false,
-        removeAdditional: false,
-        useDefaults: false,
-      },
-      // After creation: the framework adds its own formats then, and would replace ours of the same name.
-      onCreate: (ajv) => {
-        for (const [name, isRight] of Object.entries(formats)) ajv.addFormat(name, isRight);
-        // For the documentation only.
-        for (const keyword of [currentSchema, noExample]) ajv.addKeyword(keyword);
-      },
-    },
     clientErrorHandler: (error, socket) => answerSocketError(error, socket),
     frameworkErrors: (error, request, reply) => {
       observeRefused(request, reply, options);
@@ -115,6 +124,7 @@ export function createServer(options: ServerOptions): Server {
       answerError(error, request, reply);
     },
   });
+  app.setValidatorCompiler(({ schema }: { schema: object }) => compileOnce(schema));
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections, options);
   const answerError = answerErrors(countOpenly(authenticatorsOf(options)), log, options.tokens);

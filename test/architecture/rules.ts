@@ -131,6 +131,7 @@ export const mayImport: Record<string, readonly string[]> = {
 export const packageHomes: Record<string, readonly string[]> = {
   commander: ['src/cli', 'src/features', 'src/feature.ts', 'src/platform/command-line'],
   fastify: ['src/api'],
+  '@fastify/ajv-compiler': ['src/api/server.ts'],
   '@scalar/fastify-api-reference': ['src/api/openapi'],
   undici: ['src/platform/http', 'src/platform/secrets/vault-http.ts'],
   'openid-client': ['src/features/people'],
