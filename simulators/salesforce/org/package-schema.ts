@@ -37,9 +37,14 @@ const FIELD_TYPES: Record<string, FieldKind> = {
 // Values stay text: a parser that turned `010` into a number would lose the zero of a display format.
 const parser = new XMLParser({ parseTagValue: false, isArray: (name) => name === 'value' });
 
+/** By their text: a process that starts many orgs reads the same files again and again. */
+const parsed = new Map<string, Xml>();
+
 function readXml(file: string, root: string): Xml {
-  const parsed = parser.parse(readFileSync(file, 'utf8'), true) as Xml;
-  const content = parsed[root];
+  const text = readFileSync(file, 'utf8');
+  const xml = parsed.get(text) ?? (parser.parse(text, true) as Xml);
+  parsed.set(text, xml);
+  const content = xml[root];
   if (typeof content !== 'object' || content === null) throw new Error(`${file}: no ${root} element`);
   return content as Xml;
 }

@@ -65,10 +65,24 @@ function positionOf(document: Document, lines: LineCounter, path: readonly strin
   return '1:1';
 }
 
-function parse(file: string): { document: Document; lines: LineCounter } {
+interface Parsed {
+  document: Document;
+  lines: LineCounter;
+}
+
+/** By their text: a process that starts many orgs reads the same files again and again. */
+const parsed = new Map<string, Parsed>();
+
+function parse(file: string): Parsed {
+  const text = readFileSync(file, 'utf8');
+  const known = parsed.get(text);
+  if (known) return known;
   const lines = new LineCounter();
-  const document = parseDocument(readFileSync(file, 'utf8'), { lineCounter: lines });
-  if (document.errors.length === 0) return { document, lines };
+  const document = parseDocument(text, { lineCounter: lines });
+  if (document.errors.length === 0) {
+    parsed.set(text, { document, lines });
+    return { document, lines };
+  }
   const faults = document.errors.map(({ message, linePos }) => {
     const [start] = linePos ?? [];
     return `${file}:${start?.line ?? 1}:${start?.col ?? 1}: ${message.split('\n')[0]}`;
