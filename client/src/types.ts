@@ -74,7 +74,7 @@ export interface AcceptedHandoff {
   })[] | undefined;
   /** When it will be tried again. */
   next_attempt_at?: string | null | undefined;
-  /** The member; null where there is none. */
+  /** The member; null where there is none, or none that can be read now. */
   member?: {
     /** External ID of the member. */
     id: string;
@@ -256,7 +256,7 @@ export interface Booking {
   created_at: string | null;
   /** When the CRM last changed the record. */
   updated_at: string | null;
-  /** The member; null where there is none. */
+  /** The member; null where there is none, or none that can be read now. */
   member?: {
     /** External ID of the member. */
     id: string;
@@ -637,6 +637,17 @@ export interface Event {
   data: JsonObject;
   /** True if the data is left out: it is too long, was erased, or the permission names fields and this is not a record. Read the resource. */
   data_omitted?: boolean | undefined;
+  /** The member; null where there is none, or none that can be read now. */
+  member?: {
+    /** External ID of the member. */
+    id: string;
+    /** Given name. */
+    first_name: string | null;
+    /** Family name. */
+    last_name: string | null;
+    /** E-mail address. */
+    email: string | null;
+  } | null | undefined;
 }
 
 /** A page of events. Oldest first, the last one has a `next_cursor`, too. */
@@ -1187,7 +1198,7 @@ export interface Quote {
   created_at: string | null;
   /** When the CRM last changed the record. */
   updated_at: string | null;
-  /** The member; null where there is none. */
+  /** The member; null where there is none, or none that can be read now. */
   member?: {
     /** External ID of the member. */
     id: string;
@@ -1256,7 +1267,7 @@ export interface Reservation {
     /** How many guests. */
     party_size: number;
   };
-  /** The member; null where there is none. */
+  /** The member; null where there is none, or none that can be read now. */
   member?: {
     /** External ID of the member. */
     id: string;
@@ -1752,6 +1763,8 @@ export interface ListEventsQuery {
   order?: 'oldest_first' | 'newest_first' | undefined;
   /** Only events with this `occurred_at` or a later one. */
   since?: string | undefined;
+  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
+  include?: 'member' | undefined;
 }
 
 /** List webhook endpoints: what can be asked for. */

@@ -3,7 +3,10 @@ import type { Field, Resource } from './resource.ts';
 
 export const shownOfMember = ['id', 'first_name', 'last_name', 'email'];
 export const includedPart = 'member';
-const part = { name: includedPart, description: 'The member; null where there is none.' };
+const part = {
+  name: includedPart,
+  description: 'The member; null where there is none, or none that can be read now.',
+};
 
 /** The fields of the member as those of the record that names it: one query reads both. */
 export function withMember(base: Resource, member: Resource): Resource {

@@ -1,10 +1,14 @@
 import type { TSchema } from 'typebox';
-import { type Call, isFieldVisible, modeOf } from '../platform/base/call.ts';
+import { type Call, everything, isFieldVisible, modeOf, withChanges } from '../platform/base/call.ts';
+import { now } from '../platform/base/chance.ts';
+import type { Offers } from '../platform/base/offers.ts';
+import { crmProblems, Problem } from '../platform/base/problem.ts';
 import { shownOfMember, withMember } from './included-member.ts';
+import type { Resources } from './mapping.ts';
 import { member as usualMember } from './members.ts';
-import type { MemberCache, RecordCopy } from './offers.ts';
+import { type MemberCache, memberCache, type RecordCopy, recordCopy } from './offers.ts';
 import { quote } from './quotes-and-bookings.ts';
-import type { FieldValues, Records } from './records.ts';
+import type { FieldValues, Records, StoredRecord } from './records.ts';
 import { representationSchema } from './representation.ts';
 import type { Resource } from './resource.ts';
 
@@ -15,9 +19,27 @@ export interface MemberSource {
   copy: () => RecordCopy | undefined;
 }
 
+export function memberSourceOf(core: {
+  records: Pick<Records, 'find'>;
+  resources: Pick<Resources, 'member'>;
+  offers: Pick<Offers, 'find'>;
+}): MemberSource {
+  const { records, resources, offers } = core;
+  return {
+    records,
+    member: resources.member,
+    // Features that start later offer them.
+    cache: () => offers.find(memberCache),
+    copy: () => offers.find(recordCopy),
+  };
+}
+
+/** A call for names alone takes no longer than this, in milliseconds: the answer can do without them. */
+const patienceMs = 5000;
+
 /**
  * Members by their External ID, from the copy or the cache; those that neither has are left out, or asked for with `mayCall`, all of
- * them in one call. Throws what the call does.
+ * them in one call. Those that the CRM doesn't give now are left out too.
  */
 export async function findMembers(
   source: MemberSource,
@@ -25,26 +47,49 @@ export async function findMembers(
   call: Call,
   mayCall: boolean,
 ): Promise<ReadonlyMap<string, FieldValues>> {
-  const taken = { ...call, visible: () => 'all' as const, freshness: { maxAgeSeconds: 300 } };
   const wanted = [...new Set(ids.flatMap((id) => id ?? []))];
-  const found = await Promise.all(wanted.map((id) => findMember(source, id, taken, mayCall)));
-  return new Map(wanted.flatMap((id, index) => (found[index] ? [[id, found[index]]] : [])));
+  const { member, records } = source;
+  const taken = {
+    visible: everything,
+    freshness: { maxAgeSeconds: 300 },
+    deadline: Math.min(call.deadline, now() + patienceMs),
+  };
+  // They come one after the other out of the copy and the cache; the last one lets all go that need the call.
+  const unsure = new Set(wanted);
+  const { promise: areSure, resolve } = Promise.withResolvers<void>();
+  const leave = (id: string) => {
+    if (unsure.delete(id) && unsure.size === 0) resolve();
+  };
+  return withChanges(call, taken, async (asking) => {
+    const findOne = async (id: string) => {
+      const ask = async () => {
+        leave(id);
+        await areSure;
+        return records.find(member, id, asking);
+      };
+      const found = findMember(source, id, asking, mayCall ? ask : async () => undefined);
+      return found.catch(undefinedInOutage).finally(() => leave(id));
+    };
+    const found = await Promise.all(wanted.map(findOne));
+    return new Map(wanted.flatMap((id, index) => (found[index] ? [[id, found[index]]] : [])));
+  });
+}
+
+function undefinedInOutage(error: unknown): undefined {
+  if (!(error instanceof Problem) || !crmProblems.includes(error.code)) throw error;
 }
 
 async function findMember(
   { records, member, cache, copy }: MemberSource,
   id: string,
   call: Call,
-  mayCall: boolean,
+  ask: () => Promise<StoredRecord | undefined>,
 ): Promise<FieldValues | undefined> {
-  const ask = async () => (await records.find(member, id, call))?.values;
   // Members of a test world cost no call.
-  if (modeOf(call.consumerId) === 'test') return ask();
+  if (modeOf(call.consumerId) === 'test') return (await records.find(member, id, call))?.values;
   const copied = await copy()?.find(member, id, call);
   if (copied !== undefined) return copied.record?.values;
-  const fetch = async () => (mayCall ? records.find(member, id, call) : undefined);
-  const kept = await (cache()?.find(id, fetch) ?? fetch());
-  return kept?.values;
+  return (await (cache()?.find(id, ask) ?? ask()))?.values;
 }
 
 /** The member as answers show it to who sees these fields of members; null for one that is not known. */
@@ -69,7 +114,6 @@ interface Included {
   mayCall: boolean;
 }
 
-/** Throws what the call to the CRM does. */
 export async function membersBeside<Row>(
   rows: readonly Row[],
   idOf: (row: Row) => string | undefined,

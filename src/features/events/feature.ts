@@ -26,6 +26,7 @@ import {
 } from '../../platform/command-line/command.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { listOf, resourcesOf } from '../../records/mapping.ts';
+import { memberSourceOf } from '../../records/member-names.ts';
 import { memberCache } from '../../records/offers.ts';
 import { createChanges, forgetDeletedRecords } from './changes.ts';
 import { copyWriterOffer } from './copy-writer.ts';
@@ -34,7 +35,7 @@ import { createEventHistory } from './event-history.ts';
 import { eventTypes } from './event-log.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
-import { listEventsRoute } from './routes/events.ts';
+import { type EventParts, listEventsRoute } from './routes/events.ts';
 import { type EventsSettings, eventsPart } from './settings.ts';
 
 /**
@@ -126,13 +127,13 @@ export const events = defineFeature({
   tags: { Events: 'What has happened to records and reservations, by any user or system.' },
   health: { changes: changesHealth },
   start,
-  routes: (feed: EventFeed, cursors) => [listEventsRoute(feed, cursors)],
+  routes: (parts: EventParts, cursors) => [listEventsRoute(parts, cursors)],
   commands: registerEventCommands,
   checks: [changesCheck],
   erasers: [{ part: 'events', erase }],
 });
 
-async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<EventFeed>> {
+async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<EventParts>> {
   const { settings, crm, database, offers, opened } = core;
   const { pollSeconds, minimumSeconds, retentionDays } = settings.changes;
   const feed = new EventFeed(database);
@@ -175,7 +176,7 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
   crm.missing.add(changes.missing);
   opened.defer(() => changes.stop());
   await changes.start();
-  return { routes: feed, health: { changes: changes.health }, jobs };
+  return { routes: { feed, memberSource: memberSourceOf(core) }, health: { changes: changes.health }, jobs };
 }
 
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {

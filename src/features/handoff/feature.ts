@@ -18,7 +18,8 @@ import { oneOf, seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
 import { viewOfCreator } from '../../records/created-by.ts';
-import { memberCache, recordCopy, testWorlds } from '../../records/offers.ts';
+import { memberSourceOf } from '../../records/member-names.ts';
+import { testWorlds } from '../../records/offers.ts';
 import type { Approval, StoredHandoff } from './accepted.ts';
 import { registerHandoffCommands } from './cli.ts';
 import { targets } from './handoff.ts';
@@ -183,13 +184,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   );
   handoffs.start();
   const { repeatWindowSeconds } = settings.handoff;
-  const memberSource = {
-    records,
-    member: resources.member,
-    // The features after this one offer them.
-    cache: () => offers.find(memberCache),
-    copy: () => offers.find(recordCopy),
-  };
+  const memberSource = memberSourceOf(core);
   const parts: HandoffParts = { records, resources, handoffs, memberSource, idOfItem, repeatWindowSeconds };
   offers.make(handoffParts, parts);
   return {

@@ -55,7 +55,8 @@ function dataOf({ events, answers }: Route): TSchema {
 }
 
 function bodySchema({ type, resource }: { type: string; resource: string }, data: TSchema): TSchema {
-  const { properties } = eventSchema;
+  // Only the feed has it.
+  const { member: _member, ...properties } = eventSchema.properties;
   return Type.Object({
     ...properties,
     type: Type.Literal(type, { description: 'What has happened.', examples: [type] }),

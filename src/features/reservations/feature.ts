@@ -26,7 +26,8 @@ import { createMetrics } from '../../platform/observability/metrics.ts';
 import type { Settings } from '../../platform/settings/table.ts';
 import { describeAddress, readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
 import { viewOfCreator } from '../../records/created-by.ts';
-import { memberCache, recordCopy, requireFreeBooking, testWorlds } from '../../records/offers.ts';
+import { memberSourceOf } from '../../records/member-names.ts';
+import { requireFreeBooking, testWorlds } from '../../records/offers.ts';
 import { booking, laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
@@ -186,13 +187,7 @@ function start(core: ReservationsCore): Started<ReservationParts> {
       reservations: made,
       records,
       resources: core.resources,
-      memberSource: {
-        records,
-        member: core.resources.member,
-        // The features after this one offer them.
-        cache: () => core.offers.find(memberCache),
-        copy: () => core.offers.find(recordCopy),
-      },
+      memberSource: memberSourceOf(core),
       timeZones: readTimeZones(dining),
     },
     health: healthOf(connectors),

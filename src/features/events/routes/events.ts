@@ -1,12 +1,15 @@
 import { Type } from 'typebox';
 import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import { defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
-import type { Consumer } from '../../../identity/consumers/consumer.ts';
+import { allows, type Consumer, type PermissionResource } from '../../../identity/consumers/consumer.ts';
+import { fieldText } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import { type EventFeed, type FeedPage, feedOrders, writeEvent } from '../event-feed.ts';
+import { type MemberSource, memberBeside, membersBeside } from '../../../records/member-names.ts';
+import { type EventFeed, type FeedPage, feedOrders, type StoredEvent, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
-import { type EventVisibility, eventVisibilityOf, shownTo } from '../event-visibility.ts';
+import { eventVisibilityOf, shownTo } from '../event-visibility.ts';
 
 const idSchema = (description: string) =>
   Type.String({
@@ -46,6 +49,7 @@ const query = Type.Object(
         examples: ['2027-03-01T08:00:00.000Z'],
       }),
     ),
+    ...includeParameter,
   },
   { additionalProperties: false },
 );
@@ -90,6 +94,7 @@ export const eventSchema = Type.Object(
           'the resource.',
       }),
     ),
+    member: memberBeside,
   },
   { additionalProperties: false, title: 'Event', description: 'Something that happened to a resource.' },
 );
@@ -100,7 +105,15 @@ const page = pageSchema(
   'A page of events. Oldest first, the last one has a `next_cursor`, too.',
 );
 
-export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
+export interface EventParts {
+  feed: EventFeed;
+  memberSource: MemberSource;
+}
+
+/** Collections whose records name a member. */
+const withMembers = ['quotes', 'bookings'] as const;
+
+export function listEventsRoute({ feed, memberSource }: EventParts, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/events',
@@ -116,7 +129,7 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
       name: 'list_events',
       description:
         'See what has happened to members, quotes, bookings, hand-offs and reservations, by anybody, oldest first. Keep next_cursor ' +
-        'and go on from it later. Costs no CRM call.',
+        'and go on from it later. Costs no CRM call; with include, one at most.',
     },
     request: { query },
     answers: {
@@ -125,13 +138,19 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
         schema: page,
       },
     },
-    problems: ['invalid_cursor', 'cursor_expired', 'store_unavailable'],
-    async handle({ query: { limit = defaultLimit, cursor, type, resource_id, order, since }, consumer }) {
+    problems: ['invalid_cursor', 'cursor_expired', 'permission_denied', 'store_unavailable'],
+    async handle({
+      query: { limit = defaultLimit, cursor, type, resource_id, order, since, include },
+      consumer: caller,
+      call,
+    }) {
+      const consumer = caller as Consumer;
+      if (include) requireMembers(consumer, withMembers.filter(isReadBy(consumer)));
       const isBack = order === 'newest_first';
       const types = type && [...new Set(type)].sort();
       const resourceId = resource_id?.toLowerCase();
       const list = JSON.stringify(['events', types, resourceId, since, ...(isBack ? [order] : [])]);
-      const visibility = eventVisibilityOf(consumer as Consumer);
+      const visibility = eventVisibilityOf(consumer);
       const found = await feed.read({
         order,
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as number),
@@ -142,20 +161,38 @@ export function listEventsRoute(feed: EventFeed, cursors: CursorCodec): Route {
         limit,
         maxBytes: maxPageBytes,
       });
-      if (found === undefined)
-        throw new Problem(
-          'cursor_expired',
-          'Events after this cursor have been deleted; they are kept for a limited time.',
-        );
+      if (found === undefined) throw expired();
       const cursorAt = (sequence: number) => cursors.encode(sequence, list);
-      return pageOf(found, visibility, limit, isBack, cursorAt);
+      const shown = { ...found, events: found.events.map((event) => shownTo(visibility, event)) };
+      const included = { include, source: memberSource, call, mayCall: true };
+      const beside = await membersBeside(shown.events.slice(0, limit), memberIn, included);
+      const write = (event: StoredEvent) => writeEvent(event, consumer.id, restOf(beside(event)));
+      return pageOf(shown, write, limit, isBack, cursorAt);
     },
   });
 }
 
+function expired(): Problem {
+  const detail = 'Events after this cursor have been deleted; they are kept for a limited time.';
+  return new Problem('cursor_expired', detail);
+}
+
+function isReadBy(consumer: Consumer) {
+  return (collection: PermissionResource) => allows(consumer, collection, 'read');
+}
+
+function restOf({ member }: { member?: object | null }): string {
+  return member === undefined ? '' : `,"member":${JSON.stringify(member)}`;
+}
+
+function memberIn({ data }: StoredEvent): string | undefined {
+  const id: unknown = JSON.parse(fieldText(data, ['member_id']) ?? 'null');
+  return typeof id === 'string' ? id.toLowerCase() : undefined;
+}
+
 function pageOf(
   { events, searchedTo, isCut }: FeedPage,
-  visibility: EventVisibility,
+  write: (event: StoredEvent) => string,
   limit: number,
   hasEnd: boolean,
   cursorAt: (at: number) => string,
@@ -163,7 +200,7 @@ function pageOf(
   const texts: string[] = [];
   let bytes = 0;
   for (const found of events.slice(0, limit)) {
-    const text = writeEvent(shownTo(visibility, found), visibility.consumer_id);
+    const text = write(found);
     bytes += Buffer.byteLength(text);
     if (texts.length > 0 && bytes > maxPageBytes) break;
     texts.push(text);

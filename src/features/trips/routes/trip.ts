@@ -204,9 +204,7 @@ async function readMembers(parts: TripParts, found: readonly (FieldValues | unde
     if (values !== undefined && id && !('first_name' in (members.get(id) ?? {}))) members.set(id, values);
   }
   const unnamed = [...members].flatMap(([id, values]) => ('first_name' in values ? [] : [id]));
-  const { records, resources, members: cache, copy } = parts;
-  const source = { records, member: resources.member, cache, copy };
-  const named = await findMembers(source, unnamed, call, false);
+  const named = await findMembers(parts.memberSource, unnamed, call, false);
   const visible = visibleFields(consumer, 'members');
   return [...members].map(([id, values]) => {
     const { first_name = null, last_name = null } =
