@@ -6,6 +6,7 @@ import { TableTime } from './records/table-time.tsx';
 import { hintOf } from './shared/faults.ts';
 import { useKeptPages } from './shared/kept.ts';
 import { MemberLink } from './shared/member-link.tsx';
+import { includedIn } from './shared/members.ts';
 import { crmName } from './shared/page-facts.ts';
 import { Badge, Choice, type Column, Field, List } from './shared/parts.tsx';
 import { useParameters } from './shared/router.ts';
@@ -73,15 +74,14 @@ function Reservations(): VNode {
 function Results({ asked }: { asked: { status: string; trip_id: string } }): VNode {
   const pages = useKeptPages<Reservation>(
     JSON.stringify(asked),
-    () =>
-      ({ client, can }, cursor) =>
-        client.reservations
-          .list({
-            ...onlyGiven({ ...asked, status: asked.status as Status | '' }),
-            ...(can('members', 'read') && { include: 'member' as const }),
-            cursor,
-          })
-          .page(),
+    () => (session, cursor) =>
+      session.client.reservations
+        .list({
+          ...onlyGiven({ ...asked, status: asked.status as Status | '' }),
+          include: includedIn(session, 'bookings'),
+          cursor,
+        })
+        .page(),
   );
   const isFiltered = Object.values(asked).some(Boolean);
   return (

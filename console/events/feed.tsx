@@ -4,7 +4,7 @@ import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { fieldOf, partsOf } from '../shared/json-text.ts';
 import { type ReadPage, usePages } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
-import { useMembers } from '../shared/members.ts';
+import { includedIn, useMembers } from '../shared/members.ts';
 import { Amount } from '../shared/money.tsx';
 import { Choice, type Column, Field, FoldedJson, Id, List, NoMatch } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
@@ -201,10 +201,11 @@ const mostPages = 10;
 
 /** As text: every digit of the data counts. */
 function readPage(path: string): ReadPage<FeedEvent> {
-  return async ({ send }, cursor) => {
+  return async (session, cursor) => {
+    const include = includedIn(session, 'quotes', 'bookings');
     let next: string | null = cursor ?? null;
     for (let page = 1; ; page++) {
-      const { text } = await send(withQuery(path, { cursor: next ?? undefined }));
+      const { text } = await session.send(withQuery(path, { include, cursor: next ?? undefined }));
       const { has_more, next_cursor } = JSON.parse(text) as { has_more: boolean; next_cursor: string | null };
       const data = partsOf(fieldOf(text, 'data') ?? '[]').map(readEvent);
       if (data.length > 0 || !has_more || page === mostPages) return { data, has_more, next_cursor };

@@ -1,8 +1,10 @@
+import { Failure } from '../shared/api.ts';
 import { type AtAGlance, glance } from '../shared/guess.ts';
 import { parseDigits } from '../shared/json-text.ts';
 import { useReads } from '../shared/load.ts';
 import type { Named } from '../shared/members.ts';
 import { recall } from '../shared/memory.ts';
+import { isOutage } from '../shared/outage.ts';
 import { type Session, useSession } from '../shared/session.ts';
 import { readHandoff } from '../waiting/read-handoff.ts';
 
@@ -13,14 +15,15 @@ export interface FeedEvent {
   resource: { type: string; id: string };
   /** JSON text, digit for digit. */
   data: string;
+  member?: Named | null;
 }
 
 /** Facts about an event's record, from the event or from another one about the same record. */
 export interface Subject {
   name: string;
   memberId: string | null;
-  /** Undefined where it isn't read. */
-  member: Named | undefined;
+  /** Null where it is not known now; undefined where the gateway was not asked. */
+  member: Named | null | undefined;
   facts: AtAGlance;
 }
 
@@ -40,7 +43,7 @@ export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) =>
     if (subject && !named.has(event.resource.id)) named.set(event.resource.id, subject);
   }
   const readOne = async (id: string) => {
-    const subject = await readSubject(session, id).catch(() => undefined);
+    const subject = await readSubject(session, id);
     const isShown = (key: string) => events.some(({ resource }) => resource.id === key);
     const oldest = known.size < mostKept ? undefined : [...known.keys()].find((key) => !isShown(key));
     if (oldest !== undefined) known.delete(oldest);
@@ -54,7 +57,7 @@ export function useSubjects(events: readonly FeedEvent[]): (event: FeedEvent) =>
 }
 
 /** Undefined where its data has no name. */
-function subjectIn({ data }: FeedEvent): Subject | undefined {
+function subjectIn({ data, member }: FeedEvent): Subject | undefined {
   // Text: every digit of an amount counts.
   const values = parseDigits(data) as Record<string, unknown>;
   const names = [values['name'], values['first_name'], values['last_name']];
@@ -64,13 +67,14 @@ function subjectIn({ data }: FeedEvent): Subject | undefined {
   return {
     name: parts.join(' '),
     memberId: typeof memberId === 'string' ? memberId : null,
-    member: undefined,
+    member,
     facts: glance(values),
   };
 }
 
 async function readSubject(session: Session, id: string): Promise<Subject | undefined> {
-  const { subject } = await readHandoff(session, id, undefined);
+  const { subject, unread } = await readHandoff(session, id, undefined);
+  if (unread && isOutage(unread)) throw new Failure(unread);
   if (subject === undefined) return undefined;
   const { name, memberId, member, facts } = subject;
   return { name, memberId, member: member ?? undefined, facts };

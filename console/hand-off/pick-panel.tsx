@@ -1,7 +1,7 @@
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../shared/load.ts';
-import { memberName, useMember } from '../shared/members.ts';
+import { memberName, useMembers } from '../shared/members.ts';
 import { crmName } from '../shared/page-facts.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
 import { isTest, read, type Session, useSession } from '../shared/session.ts';
@@ -110,7 +110,7 @@ function ConfirmedTrip({ pick, made }: { pick: Pick; made: readonly ItemConfirma
 
 /** The member by name, where names can be read. */
 function ForWhom({ pick: { memberId, name, items } }: { pick: Pick }): VNode | null {
-  const member = useMember(memberId);
+  const member = useMembers([memberId])(memberId);
   if (member === undefined) return null;
   return (
     <p>

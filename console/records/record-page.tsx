@@ -5,7 +5,7 @@ import { glance } from '../shared/guess.ts';
 import { type Field, fieldOf, fieldsOf, parseDigits } from '../shared/json-text.ts';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
-import { memberName } from '../shared/members.ts';
+import { includedIn, memberName } from '../shared/members.ts';
 import { Amount, isMoney } from '../shared/money.tsx';
 import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { type Session, useSession, withQuery } from '../shared/session.ts';
@@ -61,9 +61,9 @@ export function RecordPage({ collection, id }: RecordProps): VNode {
 }
 
 /** As text: every digit counts. */
-async function readRecord({ can, send }: Session, collection: Collection, path: string): Promise<string> {
-  const include = collection !== 'members' && can('members', 'read') ? 'member' : '';
-  return (await send(withQuery(path, { include }))).text;
+async function readRecord(session: Session, collection: Collection, path: string): Promise<string> {
+  const include = collection === 'members' ? undefined : includedIn(session, collection);
+  return (await session.send(withQuery(path, { include }))).text;
 }
 
 /** Kind, date and price. */

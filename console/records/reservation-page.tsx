@@ -2,7 +2,7 @@ import type { Reservation } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
-import { useMember } from '../shared/members.ts';
+import { includedIn, useMembers } from '../shared/members.ts';
 import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
@@ -15,7 +15,9 @@ import { TableTime } from './table-time.tsx';
 /** A table at the dining partner and its booking, and what became of them. */
 export function ReservationPage({ id }: { id: string }): VNode {
   const path = `/v1/reservations/${encodeURIComponent(id)}`;
-  const loaded = useLoad(path, ({ client }) => client.reservations.retrieve(id));
+  const loaded = useLoad(path, (session) =>
+    session.client.reservations.retrieve(id, { include: includedIn(session, 'bookings') }),
+  );
   const { data } = loaded;
   const heading = useHeading();
   const name = data && (data.name || 'Unnamed reservation');
@@ -45,9 +47,9 @@ export function ReservationPage({ id }: { id: string }): VNode {
 }
 
 function Overview({ reservation }: { reservation: Reservation }): VNode {
-  const { id, member_id, trip_id, booking, dining, created_by, created_at, updated_at } = reservation;
+  const { id, member_id, member, trip_id, booking, dining, created_by, created_at, updated_at } = reservation;
   const { can } = useSession();
-  const member = useMember(member_id);
+  const memberOf = useMembers(member ? [] : [member_id]);
   return (
     <section class="panel" aria-label="Overview">
       <dl class="fields">
@@ -75,7 +77,7 @@ function Overview({ reservation }: { reservation: Reservation }): VNode {
         </dd>
         <dt>Member</dt>
         <dd>
-          <MemberLink id={member_id} member={member} />
+          <MemberLink id={member_id} member={member ?? memberOf(member_id)} />
         </dd>
         <dt>Created by</dt>
         <dd>

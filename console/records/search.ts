@@ -3,6 +3,7 @@ import { Failure } from '../shared/api.ts';
 import { parseDigits } from '../shared/json-text.ts';
 import type { Note } from '../shared/kept.ts';
 import type { ReadPage } from '../shared/load.ts';
+import { includedIn } from '../shared/members.ts';
 import { type Session, withQuery } from '../shared/session.ts';
 import { isUuid } from '../shared/uuid.ts';
 
@@ -28,9 +29,9 @@ export function searchFor<Row>(
   chosen: Note,
 ): ReadPage<Row> {
   return async (session, cursor) => {
-    const include = collection !== 'members' && session.can('members', 'read') && { include: 'member' };
+    const include = collection === 'members' ? undefined : includedIn(session, collection);
     const list = async (given: Given) => {
-      const query = { ...filters, ...given, ...include, ...(cursor && { cursor }) };
+      const query = { ...filters, ...given, include, cursor };
       // Digits of amounts count.
       return parseDigits((await session.send(withQuery(`/v1/${collection}`, query))).text) as Page<Row>;
     };
@@ -40,7 +41,8 @@ export function searchFor<Row>(
     for (const meaning of meanings(collection, text)) {
       taken = meaning;
       const id = meaning['id'];
-      found = id === undefined ? await list(meaning) : await one<Row>(session, collection, id, include || {});
+      found =
+        id === undefined ? await list(meaning) : await one<Row>(session, `/v1/${collection}/${id}`, include);
       if (found.data.length > 0) break;
     }
     // Not before: until now the pages that are shown can be followed by more.
@@ -51,13 +53,8 @@ export function searchFor<Row>(
 
 const nothing = { data: [], next_cursor: null, has_more: false };
 
-async function one<Row>(
-  session: Session,
-  collection: Collection,
-  id: string,
-  include: Given,
-): Promise<Page<Row>> {
-  const data = await session.send(withQuery(`/v1/${collection}/${id}`, include)).then(
+async function one<Row>(session: Session, path: string, include: 'member' | undefined): Promise<Page<Row>> {
+  const data = await session.send(withQuery(path, { include })).then(
     ({ text }) => [parseDigits(text) as Row],
     (error: unknown) => {
       if (error instanceof Failure && error.problem.status === 404) return [];

@@ -12,8 +12,8 @@ export function useHandoffFacts(
   const { memory, send } = useSession();
   const known = recall(memory, 'handoff-facts', () => new Map<string, AtAGlance | undefined>());
   const readOne = async (handoff: AcceptedHandoff) => {
-    const answer = await send(`/v1/handoffs/${handoff.external_id}`).catch(() => undefined);
-    const { request } = parseDigits(answer?.text ?? '{}') as Partial<AcceptedHandoff>;
+    const { text } = await send(`/v1/handoffs/${handoff.external_id}`);
+    const { request } = parseDigits(text) as AcceptedHandoff;
     known.set(keyOf(handoff), request ? glance(request.result.details) : undefined);
   };
   const missing = handoffs.filter((one) => one.request && !known.has(keyOf(one)));

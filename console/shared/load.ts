@@ -16,21 +16,42 @@ export interface Loaded<T> {
 /** A list may be of any number of things: no more are read at once. */
 const mostReads = 20;
 
-/** Reads what a page lacks, by name, and changes the page once for all of it. What is still missing then is read next. */
+/**
+ * Reads what a page lacks, by name, a few at once. Each is asked for once; where an outage kept it from being read, again when
+ * that ends.
+ */
 export function useReads(missing: ReadonlyMap<string, () => Promise<void>>): void {
+  const { outage } = useSession();
   const [, setReads] = useState(0);
-  const next = [...missing].slice(0, mostReads);
-  useEffect(() => {
-    let isGone = false;
-    const readAll = async () => {
-      await Promise.all(next.map(([, readOne]) => readOne()));
-      if (!isGone) setReads((count) => count + 1);
-    };
-    if (next.length > 0) void readAll();
-    return () => {
-      isGone = true;
-    };
-  }, [next.map(([name]) => name).join()]);
+  /** Why each could not be read; undefined while it is on its way, and afterwards. */
+  const { current: asked } = useRef(new Map<string, Problem | undefined>());
+  const latest = useRef(missing);
+  latest.current = missing;
+  const failing = () =>
+    [...latest.current.keys()].filter((name) => {
+      const problem = asked.get(name);
+      return problem !== undefined && isOutage(problem);
+    });
+  const readOne = async (name: string) => {
+    const readIt = latest.current.get(name);
+    // The page has no need of it any more.
+    if (readIt === undefined) asked.delete(name);
+    await readIt?.().catch((error: unknown) => asked.set(name, problemFrom(error)));
+  };
+  const readAll = async (names: readonly string[]) => {
+    for (const name of names) asked.set(name, undefined);
+    for (let first = 0; first < names.length; first += mostReads) {
+      await Promise.all(names.slice(first, first + mostReads).map(readOne));
+      setReads((count) => count + 1);
+    }
+    if (failing().length > 0) outage.report();
+  };
+  const next = [...missing.keys()].filter((name) => !asked.has(name));
+  useEffect(() => void readAll(next), [next.join()]);
+  useEffect(
+    () => outage.add({ isFailing: () => failing().length > 0, reload: () => readAll(failing()) }),
+    [outage],
+  );
 }
 
 /** What was loaded at an earlier visit. */

@@ -2,7 +2,7 @@ import type { Member } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { type Problem, problemFrom } from './api.ts';
-import { remember, sortedName, useMember } from './members.ts';
+import { remember, sortedName, useMembers } from './members.ts';
 import { ProblemAlert } from './parts.tsx';
 import { useSession } from './session.ts';
 import { isUuid } from './uuid.ts';
@@ -30,7 +30,7 @@ export function MemberPicker({ memberId, onChange, suggested = [] }: PickerProps
   const id = useId();
   /** What was typed since somebody was chosen. */
   const [typed, setTyped] = useState('');
-  const chosen = useMember(memberId);
+  const chosen = useMembers([memberId])(memberId);
   // What is chosen elsewhere on the page replaces what was typed.
   const text = memberId === '' || memberId === typed.trim() ? typed.trim() : '';
   const search = useMemberSearch(text);

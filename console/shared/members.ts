@@ -26,31 +26,26 @@ export function remember(session: Session, members: readonly Member[]): void {
   for (const member of members) all.set(member.id, member);
 }
 
-/** The member, once it is known; undefined too where it can't be read. */
-export function useMember(id: string | null | undefined): Member | undefined {
-  const session = useSession();
-  const all = knownTo(session);
-  const isMissing = session.can('members', 'read') && typeof id === 'string' && isUuid(id) && !all.has(id);
-  useReads(new Map(isMissing ? [[id, () => readMember(session, id)]] : []));
-  return all.get(id ?? '');
+/** `member`, for the parameter `include`, where the person may see the members of these records. */
+export function includedIn(
+  { can, consumer }: Session,
+  ...collections: ('quotes' | 'bookings')[]
+): 'member' | undefined {
+  const isHidden = consumer.permissions.some(
+    ({ resource, actions, fields }) =>
+      collections.some((one) => one === resource) &&
+      actions.includes('read') &&
+      fields?.includes('member_id') === false,
+  );
+  return can('members', 'read') && !isHidden ? 'member' : undefined;
 }
 
-/** The members with these ids, as far as they are known; the others are read. */
+/** Members whose names did not come with a record, as far as they are known; the others are read. */
 export function useMembers(ids: readonly string[]): (id: string | null | undefined) => Member | undefined {
   const session = useSession();
   const all = knownTo(session);
-  const unread = recall(session.memory, 'unread-members', () => new Set<string>());
-  const isMissing = (id: string) => isUuid(id) && !all.has(id) && !unread.has(id);
-  const readOne = async (id: string) => {
-    await readMember(session, id);
-    if (!all.has(id)) unread.add(id);
-  };
-  const missing = session.can('members', 'read') ? ids.filter(isMissing) : [];
+  const readOne = async (id: string) => remember(session, [await read<Member>(session, `/v1/members/${id}`)]);
+  const missing = session.can('members', 'read') ? ids.filter((id) => isUuid(id) && !all.has(id)) : [];
   useReads(new Map(missing.map((id) => [id, () => readOne(id)])));
   return (id) => all.get(id ?? '');
-}
-
-async function readMember(session: Session, id: string): Promise<void> {
-  const member = await read<Member>(session, `/v1/members/${id}`).catch(() => undefined);
-  if (member) remember(session, [member]);
 }

@@ -2,7 +2,7 @@ import type { HandoffClient } from '@handoff-gateway/client';
 import type { Problem } from './api.ts';
 
 /** Whether what failed works again by itself: nobody has to change anything. */
-export function isOutage({ status }: Problem): boolean {
+export function isOutage({ status }: Pick<Problem, 'status'>): boolean {
   return status === 0 || (status >= 502 && status <= 504);
 }
 
@@ -131,7 +131,7 @@ export class Outage {
       return isQuotaUsedUp(crm.quota) ? 'quota' : undefined;
     } catch (error) {
       const { status } = error as { status?: number };
-      return status === undefined || isOutage({ status } as Problem) ? 'service' : undefined;
+      return status === undefined || isOutage({ status }) ? 'service' : undefined;
     }
   }
 

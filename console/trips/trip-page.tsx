@@ -5,8 +5,9 @@ import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { type AtAGlance, glance } from '../shared/guess.ts';
 import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { parseDigits } from '../shared/json-text.ts';
-import { useLoad } from '../shared/load.ts';
+import { type Loaded, useLoad } from '../shared/load.ts';
 import { MemberLink } from '../shared/member-link.tsx';
+import { type Named, useMembers } from '../shared/members.ts';
 import { Amount, sums } from '../shared/money.tsx';
 import { withCrmName } from '../shared/page-facts.ts';
 import { Badge, type Column, Freshness, LoadProblem, Skeleton, Table } from '../shared/parts.tsx';
@@ -36,8 +37,7 @@ interface Item {
 /** A trip: whose it is, what belongs to it and what it costs, what waits, and what happened. */
 export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
   const path = `/v1/trips/${encodeURIComponent(id)}`;
-  // Text: every digit of an amount counts.
-  const loaded = useLoad(path, async ({ send }) => parseDigits((await send(path)).text) as Trip);
+  const loaded = useTrip(path);
   const { data, problem } = loaded;
   const heading = useHeading();
   const title = data && titleOf(data);
@@ -64,6 +64,21 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
   );
 }
 
+/** With the names of members that the trip has by their ids alone, as those of hand-offs that wait. */
+function useTrip(path: string): Loaded<Trip> {
+  // Text: every digit of an amount counts.
+  const loaded = useLoad(path, async ({ send }) => parseDigits((await send(path)).text) as Trip);
+  const { data } = loaded;
+  const unnamed = data?.members.filter(isUnnamed) ?? [];
+  const named = useMembers(unnamed.map(({ id }) => id));
+  const members = data?.members.map((one) => (isUnnamed(one) && named(one.id)) || one) ?? [];
+  return { ...loaded, data: data && { ...data, members } };
+}
+
+function isUnnamed({ first_name, last_name }: Named): boolean {
+  return !first_name && !last_name;
+}
+
 function titleOf({ members }: Trip): string {
   const names = members.map(({ first_name, last_name }) => [first_name, last_name].filter(Boolean).join(' '));
   const known = names.filter(Boolean);
@@ -87,7 +102,7 @@ function Shown({ trip }: { trip: Trip }): VNode {
                 <dd>
                   {trip.members.map((member) => (
                     <>
-                      <MemberLink id={member.id} member={member} />{' '}
+                      <MemberLink id={member.id} member={isUnnamed(member) ? undefined : member} />{' '}
                     </>
                   ))}
                 </dd>

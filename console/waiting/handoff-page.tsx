@@ -2,6 +2,9 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { type Loaded, useLoad } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { useMembers } from '../shared/members.ts';
+import { isOutage } from '../shared/outage.ts';
 import { crmName } from '../shared/page-facts.ts';
 import { Badge, Freshness, LoadProblem, ProblemAlert, Skeleton } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
@@ -9,7 +12,7 @@ import { Ago } from '../shared/time.tsx';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
 import { CopyableId, Details } from '../shared/value.tsx';
 import { Actions } from './actions.tsx';
-import { AskedBy, ForWhom, stateOf, wordOf } from './handoff-parts.tsx';
+import { AskedBy, stateOf, wordOf } from './handoff-parts.tsx';
 import { type Life, readLife, type Subject } from './read-handoff.ts';
 import { openStatuses } from './read-handoffs.ts';
 import { Steps } from './steps.tsx';
@@ -105,7 +108,8 @@ function Unknown(): VNode {
   );
 }
 
-function isOverIn({ handoff: { status, completed_at } }: Life): boolean {
+function isOverIn({ handoff: { status, completed_at }, unread }: Life): boolean {
+  if (unread && isOutage(unread)) return false;
   const isOpen = status !== 'failed' && (openStatuses as readonly string[]).includes(status);
   return !isOpen && completed_at !== null && Date.now() - Date.parse(completed_at) > lateMs;
 }
@@ -163,13 +167,14 @@ function Overview({ life: { handoff, subject }, decisions }: OverviewProps): VNo
 }
 
 function SubjectFacts({ subject: { source, memberId, member, tripId, maker } }: { subject: Subject }): VNode {
+  const memberOf = useMembers(memberId && !member ? [memberId] : []);
   return (
     <>
       <dt>Supplier</dt>
       <dd>{source}</dd>
       <dt>Member</dt>
       <dd>
-        <ForWhom id={memberId} member={member} />
+        <MemberLink id={memberId} member={member ?? memberOf(memberId)} />
       </dd>
       <dt>Asked by</dt>
       <dd>

@@ -2,8 +2,6 @@ import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { type Maker, MakerName } from '../records/maker.tsx';
 import { fieldOf } from '../shared/json-text.ts';
-import { MemberLink } from '../shared/member-link.tsx';
-import { type Named, useMember } from '../shared/members.ts';
 
 /** Who asked for it; whether a person has signed in, or a program only says who it was. */
 export function AskedBy({ maker }: { maker: Maker | null | undefined }): VNode {
@@ -20,17 +18,6 @@ export function AskedBy({ maker }: { maker: Maker | null | undefined }): VNode {
       )}
     </>
   );
-}
-
-interface ForWhomProps {
-  id: string | null | undefined;
-  /** As it came with the hand-off; only members that the gateway remembers do. */
-  member: Named | null | undefined;
-}
-
-export function ForWhom({ id, member }: ForWhomProps): VNode {
-  const found = useMember(member ? undefined : id);
-  return <MemberLink id={id} member={member ?? found} />;
 }
 
 /** The details of a single hand-off as they stand in its answer; undefined where it has none any more. */

@@ -1,7 +1,8 @@
 import type { AcceptedHandoff, HistoryEntry, Quote } from '@handoff-gateway/client';
+import { type Problem, problemFrom } from '../shared/api.ts';
 import { type AtAGlance, glance } from '../shared/guess.ts';
 import { fieldOf, parseDigits } from '../shared/json-text.ts';
-import type { Named } from '../shared/members.ts';
+import { includedIn, type Named } from '../shared/members.ts';
 import { read, type Session, withQuery } from '../shared/session.ts';
 import { detailsIn } from './handoff-parts.tsx';
 
@@ -23,6 +24,8 @@ export interface Life {
   history: readonly HistoryEntry[];
   /** Undefined where the hand-off keeps it no longer, and no record has it. */
   subject: Subject | undefined;
+  /** Why its record could not be read; undefined where that was not needed. */
+  unread?: Problem;
 }
 
 /** A hand-off, what happened to it, and what it is of. */
@@ -40,14 +43,15 @@ export async function readHandoff(
   id: string,
   known: Subject | undefined,
 ): Promise<Omit<Life, 'history'>> {
-  const include = session.can('members', 'read') ? 'member' : '';
+  const include = includedIn(session, 'quotes', 'bookings');
   const { text } = await session.send(withQuery(`/v1/handoffs/${id}`, { include }));
   const handoff = JSON.parse(text) as AcceptedHandoff;
   const isOfRecord = handoff.request === null && handoff.status === 'created' && known === undefined;
-  const subject = isOfRecord
-    ? await readRecord(session, handoff, include)
-    : (subjectOf(handoff, text) ?? known);
-  return { handoff, subject };
+  if (!isOfRecord) return { handoff, subject: subjectOf(handoff, text) ?? known };
+  return readRecord(session, handoff, include).then(
+    (subject) => ({ handoff, subject }),
+    (error: unknown) => ({ handoff, subject: undefined, unread: problemFrom(error) }),
+  );
 }
 
 function subjectOf({ request, member }: AcceptedHandoff, text: string): Subject | undefined {
@@ -63,14 +67,12 @@ function subjectOf({ request, member }: AcceptedHandoff, text: string): Subject 
   };
 }
 
-/** Undefined where the record is gone, or can't be read now. */
 async function readRecord(
   { send }: Session,
   { type, external_id }: AcceptedHandoff,
-  include: string,
-): Promise<Subject | undefined> {
-  const answer = await send(withQuery(`/v1/${type}s/${external_id}`, { include })).catch(() => undefined);
-  if (answer === undefined) return undefined;
+  include: 'member' | undefined,
+): Promise<Subject> {
+  const answer = await send(withQuery(`/v1/${type}s/${external_id}`, { include }));
   const record = parseDigits(answer.text) as Partial<Quote>;
   return {
     name: record.name || `Unnamed ${type}`,

@@ -1,4 +1,5 @@
 import type { AcceptedHandoff } from '@handoff-gateway/client';
+import { includedIn } from '../shared/members.ts';
 import type { Session } from '../shared/session.ts';
 
 /** States that somebody, or the CRM, can still change, the most urgent first. */
@@ -17,8 +18,9 @@ export interface Handoffs {
 }
 
 /** What is open, all of it where that is not too much, and as many as are wanted of what is done, newest first. */
-export async function readHandoffs({ client, can }: Session, wantedDone: number): Promise<Handoffs> {
-  const include = can('members', 'read') ? 'member' : undefined;
+export async function readHandoffs(session: Session, wantedDone: number): Promise<Handoffs> {
+  const { client } = session;
+  const include = includedIn(session, 'quotes', 'bookings');
   const [{ done, hasMore }, ...pages] = await Promise.all([
     readDone(client, wantedDone),
     ...openStatuses.map((status) => client.handoffs.list({ status, limit: mostOpen, include }).page()),

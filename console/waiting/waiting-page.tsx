@@ -4,6 +4,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { GlanceLine } from '../shared/at-a-glance.tsx';
 import { useHandoffFacts } from '../shared/handoff-facts.ts';
 import { useLoad } from '../shared/load.ts';
+import { MemberLink } from '../shared/member-link.tsx';
+import { useMembers } from '../shared/members.ts';
 import { Amount } from '../shared/money.tsx';
 import { crmName, withCrmName } from '../shared/page-facts.ts';
 import {
@@ -20,7 +22,7 @@ import {
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { Actions, rightsOn } from './actions.tsx';
-import { AskedBy, detailsIn, ForWhom, stateOf, wordOf } from './handoff-parts.tsx';
+import { AskedBy, detailsIn, stateOf, wordOf } from './handoff-parts.tsx';
 import { useInboxKeys } from './inbox-keys.ts';
 import { noteName, useNames } from './names.ts';
 import { type Handoffs, readHandoffs } from './read-handoffs.ts';
@@ -79,6 +81,10 @@ interface InboxProps {
 function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
   const session = useSession();
   const factsOf = useHandoffFacts(open);
+  // Only members that the gateway remembers come with their hand-offs.
+  const memberOf = useMembers(
+    open.flatMap(({ request, member }) => (request && !member ? request.member_id : [])),
+  );
   useEffect(() => {
     for (const one of open) if (one.request) noteName(session, pathOfRecord(one), one.request.result.name);
   }, [open]);
@@ -105,7 +111,8 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
     },
     {
       title: 'Member',
-      cell: ({ request, member }) => request && <ForWhom id={request.member_id} member={member} />,
+      cell: ({ request, member }) =>
+        request && <MemberLink id={request.member_id} member={member ?? memberOf(request.member_id)} />,
     },
     {
       title: 'Asked by',
