@@ -144,7 +144,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
     const why = reason ?? failed;
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
-    const next = person && (await signOutPerson());
+    const next = person && (await signOutPerson(person));
     signOut(signedIn, why);
     // At the company too, unless somebody is to read why it ended.
     if (next && why === undefined) location.assign(next);

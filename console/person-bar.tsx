@@ -15,13 +15,15 @@ export function Who({ consumer, person }: WhoProps): VNode {
   const change = async (select: HTMLSelectElement) => {
     const wanted = select.value;
     const stay = (why: string) => {
+      approvals.stay();
       select.value = consumer.id;
       say(`You still act as ${consumer.name}. ${why}`);
     };
+    if (person === undefined) return;
     // Before: they are approvals of the consumer that is left.
     const failed = await approvals.leave();
-    if (failed !== undefined) stay(`${failed.title}.`);
-    else if (!(await actAs(wanted))) stay("The gateway didn't change it. Try again.");
+    const why = failed === undefined ? await actAs(wanted, person) : `${failed.title}.`;
+    if (why !== undefined) stay(why);
   };
   if (person === undefined)
     return (

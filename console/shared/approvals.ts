@@ -37,6 +37,7 @@ export class Approvals {
   /** By External ID, the oldest first. */
   readonly #all = new Map<string, Approval>();
   #page: Follower | undefined;
+  #isLeaving = false;
 
   constructor(options: ApprovalsOptions) {
     this.#options = options;
@@ -61,6 +62,13 @@ export class Approvals {
   approve(handoff: AcceptedHandoff): void {
     const id = handoff.external_id;
     if (this.#all.has(id)) return;
+    if (this.#isLeaving) {
+      // By the time it is sent, the session may be another consumer's, or have ended.
+      this.#options.say(
+        `Didn't approve ${handoffName(handoff)}, because you're leaving. It's still waiting.`,
+      );
+      return;
+    }
     const timer = setTimeout(() => void this.#send(id), undoMs);
     this.#all.set(id, { handoff, sentAt: Date.now() + undoMs, timer });
     this.#options.say(`Approving ${handoffName(handoff)} in ${undoMs / 1000} seconds unless you undo it.`);
@@ -99,8 +107,12 @@ export class Approvals {
     return problems.find((problem) => problem !== undefined);
   }
 
-  /** Sends all before somebody signs out; resolves to what they have to know, which may be that no answer came in time. */
+  /**
+   * Sends all before somebody signs out, and takes no more; resolves to what they have to know, which may be that no answer came in
+   * time.
+   */
   async leave(): Promise<Problem | undefined> {
+    this.#isLeaving = true;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<Problem>((resolve) => {
       timer = setTimeout(() => resolve(unanswered([...this.#all.values()])), leaveMs);
@@ -109,6 +121,11 @@ export class Approvals {
       (failed) => failed && { ...failed, title: `Your last approval failed: ${failed.title}` },
     );
     return Promise.race([sent, late]).finally(() => clearTimeout(timer));
+  }
+
+  /** Whoever wanted to leave doesn't: approvals are taken again. */
+  stay(): void {
+    this.#isLeaving = false;
   }
 
   async #send(id: string): Promise<Problem | undefined> {

@@ -35,29 +35,38 @@ export function beginSignIn(): void {
   location.assign('/console/sign-in');
 }
 
-/** Acts as another consumer; the page is loaded again with what that one may do. False where the service didn't change it. */
-export async function actAs(consumerId: string): Promise<boolean> {
+/** Another tab may have changed the session since: the service refuses what this one would do to somebody else's. */
+function shownBy({ mark, consumer }: PersonSession): Record<string, string> {
+  return { ...(mark !== null && { 'x-handoff-person': mark }), 'x-handoff-consumer': consumer.id };
+}
+
+/** Acts as another consumer; the page is loaded again with what that one may do. Resolves to why the service didn't change it. */
+export async function actAs(consumerId: string, shown: PersonSession): Promise<string | undefined> {
   const response = await fetch('/console/session', {
     ...ofConsole,
     method: 'POST',
-    headers: { ...ofConsole.headers, 'content-type': 'application/json' },
+    headers: { ...ofConsole.headers, ...shownBy(shown), 'content-type': 'application/json' },
     body: JSON.stringify({ consumer_id: consumerId }),
     signal: AbortSignal.timeout(timeoutMs),
   }).catch(() => undefined);
-  if (!response?.ok) return false;
-  location.replace('/console/');
-  return true;
+  if (response?.ok) {
+    location.replace('/console/');
+    return undefined;
+  }
+  const problem = (await response?.json().catch(() => undefined)) as { detail?: string } | undefined;
+  return problem?.detail ?? "The gateway didn't change it. Try again.";
 }
 
-/** Ends the session; resolves to the page of the company that ends it there, null where there is none. */
-export async function signOutPerson(): Promise<string | null> {
+/** Ends the session; resolves to the page of the company that ends it there, null where there is none, or the session is somebody else's. */
+export async function signOutPerson(shown: PersonSession): Promise<string | null> {
   try {
     const response = await fetch('/console/sign-out', {
       ...ofConsole,
       method: 'POST',
+      headers: { ...ofConsole.headers, ...shownBy(shown) },
       signal: AbortSignal.timeout(timeoutMs),
     });
-    const { end_session_url } = (await response.json()) as { end_session_url: string | null };
+    const { end_session_url = null } = (await response.json()) as { end_session_url?: string | null };
     return end_session_url;
   } catch {
     return null;

@@ -353,20 +353,29 @@ export function sessionFaultOf(
  * All tabs of a browser share the session. In another one, somebody may have chosen another consumer since this one was loaded,
  * or somebody else may have signed in. Throws `permission_denied` where the request names who the session is not for.
  */
-function requireSame(
+export function requireSame(
   { headers }: Pick<FastifyRequest, 'headers'>,
-  { id }: Caller,
-  { subject }: Person,
+  { id }: Pick<Caller, 'id'>,
+  person: Pick<Person, 'subject'>,
 ): void {
-  const { 'x-handoff-person': person, 'x-handoff-consumer': meant } = headers;
-  if (person !== undefined && person !== markOf(subject))
-    throw new Problem(
-      'permission_denied',
-      'Someone else has signed in in another tab. Reload this page to continue as that person.',
-    );
+  requireSamePerson({ headers }, person);
+  const { 'x-handoff-consumer': meant } = headers;
   if (meant === undefined || meant === id) return;
   const advice = 'Reload this page to act as that one here too.';
   throw new Problem('permission_denied', `You're acting as another consumer in another tab now. ${advice}`);
+}
+
+/** As above, whichever consumer the session acts as. */
+export function requireSamePerson(
+  { headers }: Pick<FastifyRequest, 'headers'>,
+  { subject }: Pick<Person, 'subject'>,
+): void {
+  const { 'x-handoff-person': person } = headers;
+  if (person === undefined || person === markOf(subject)) return;
+  throw new Problem(
+    'permission_denied',
+    'Someone else has signed in in another tab. Reload this page to continue as that person.',
+  );
 }
 
 function wantedFirst(permission: Exclude<Permission, { none: string }>): RequiredPermission[] {

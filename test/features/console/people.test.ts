@@ -162,8 +162,36 @@ describe('people at the console', {
     await goTo(page, 'Records');
     await page.getByText('Someone else has signed in in another tab').first().waitFor();
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
+    const acting = page.getByLabel('Act as');
+    await acting.selectOption(leads.id);
+    await page.getByText('You still act as Advisors. Someone else has signed in').first().waitFor();
+    assert.equal(await acting.inputValue(), desk.id);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
+    await other.reload();
+    await other.getByText('Inés Gil as').waitFor();
+    assert.equal(await other.getByLabel('Act as').inputValue(), desk.id);
     await page.reload();
     await page.getByText('Inés Gil as').waitFor();
+    await end(page);
+  });
+
+  test('an approval that is given while another consumer is chosen is not lost unsaid', async () => {
+    const { page, row, id } = await openInbox('Given on the way');
+    const acting = page.getByLabel('Act as');
+    const choice = Promise.withResolvers<void>();
+    await page.route('**/console/session', async (route) => {
+      await choice.promise;
+      await route.fulfill({ status: 503, json: { detail: 'The database is away.' } });
+    });
+    await Promise.all([page.waitForRequest('**/console/session'), acting.selectOption(leads.id)]);
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await page.getByText("Didn't approve Given on the way, because you're leaving.").first().waitFor();
+    choice.resolve();
+    await page.getByText('You still act as').first().waitFor();
+    assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
+    await row.getByRole('button', { name: 'Approve' }).click();
+    await row.getByRole('button', { name: 'Undo' }).waitFor();
     await end(page);
   });
 

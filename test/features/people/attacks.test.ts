@@ -90,6 +90,29 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     assert.equal(alone.status, 200);
   });
 
+  test('a tab that shows somebody else ends no session and switches none', async () => {
+    const browser = await signIn();
+    await actAs(browser, desk);
+    const session = `${gateway.url}/console/session`;
+    const signOut = `${gateway.url}/console/sign-out`;
+    const mark = (await browser.ask(session)).headers.get('x-handoff-person') as string;
+    const body = { consumer_id: desk.id };
+    const post = (url: string, headers: object) =>
+      browser.ask(url, { method: 'POST', ...(url === session && { body }), headers });
+    for (const url of [session, signOut])
+      await assertProblem(await post(url, { 'x-handoff-person': 'another' }), 403, 'permission_denied');
+    const stale = { 'x-handoff-person': mark, 'x-handoff-consumer': 'con_0000000000000000' };
+    await assertProblem(await post(session, stale), 403, 'permission_denied');
+    assert.equal(await status(browser), 200);
+    assert.equal(
+      (await post(session, { 'x-handoff-person': mark, 'x-handoff-consumer': desk.id })).status,
+      200,
+    );
+    // Whoever signs out means the person, as whatever consumer.
+    assert.equal((await post(signOut, stale)).status, 200);
+    assert.equal(await status(browser), 401);
+  });
+
   test('nothing in a header makes somebody else of a person', async () => {
     const browser = await signIn();
     await actAs(browser, desk);

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { sessionFaultOf } from '../../../api/pipeline/authentication.ts';
+import { requireSame, requireSamePerson, sessionFaultOf } from '../../../api/pipeline/authentication.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { invalidCredentials } from '../../../identity/consumers/authentication.ts';
 import { markOf } from '../../../identity/consumers/people.ts';
@@ -59,6 +59,7 @@ function chooseRoute(services: SessionServices): Route {
     answers,
     async handle({ headers, body: { consumer_id } }) {
       const { open, session } = await find(services, headers, true);
+      requireSame({ headers }, open.consumer, open);
       const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
       if (consumer === undefined)
         throw new Problem('not_found', 'There is no consumer with this id that you can act as.');
@@ -79,6 +80,8 @@ function signOutRoute(services: SessionServices): Route {
     answers: { 200: { description: 'The session has ended.' } },
     async handle({ headers }) {
       const { session, cookies } = presentedIn(services, headers, true);
+      const open = await services.sessions.open(session);
+      if (open) requireSamePerson({ headers }, open);
       const idToken = await services.sessions.end(session);
       // Of one that has ended before, the cookie is still there.
       const end_session_url =
