@@ -239,7 +239,7 @@ function sessionEndedBy({ request_id }: Problem): Problem {
 
 const endedIdle: Problem = {
   title: 'Your session timed out',
-  detail: 'You were signed out after a while without activity. Sign in again.',
+  detail: 'You were inactive for too long. Sign in again.',
   status: 401,
   code: 'invalid_credentials',
   request_id: null,

@@ -10,8 +10,8 @@ export function NoPage({ isForbidden }: { isForbidden: boolean }): VNode {
       <h1>{title}</h1>
       <p>
         {isForbidden
-          ? 'Your key has no permission for it. An administrator can grant it.'
-          : 'There is nothing at this address. The link may be incomplete.'}
+          ? "Your key doesn't have permission to see it. An administrator can grant it."
+          : "There's nothing at this address. The link may be incomplete."}
       </p>
       <p>
         <a href="#/">Go to the start page</a>

@@ -18,7 +18,7 @@ const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
   ],
   quota: [
     `${crmName}'s daily call quota is used up.`,
-    "We'll save new hand-offs and create them once there are calls again. This page may be out of date.",
+    "We'll save new hand-offs and create them once calls are available again. This page may be out of date.",
   ],
   part: ["Part of the gateway isn't responding.", 'The rest works.'],
 };

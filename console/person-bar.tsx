@@ -17,7 +17,7 @@ export function Who({ consumer, person }: WhoProps): VNode {
     const stay = (why: string) => {
       approvals.stay();
       select.value = consumer.id;
-      say(`You still act as ${consumer.name}. ${why}`);
+      say(`You're still acting as ${consumer.name}. ${why}`);
     };
     if (person === undefined) return;
     // Before: they are approvals of the consumer that is left.

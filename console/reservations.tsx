@@ -62,7 +62,7 @@ function Reservations(): VNode {
       </form>
       {asked.status === 'needs_attention' && (
         <p class="notice">
-          The dining partner and {crmName} disagree, and we couldn't resolve it. Compare them, then correct
+          The dining partner and {crmName} disagree, and we couldn't resolve it. Compare the two, then correct
           one by hand.
         </p>
       )}

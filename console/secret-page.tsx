@@ -38,7 +38,7 @@ export function SecretPage({ secret, onStored }: { secret: NewSecret; onStored: 
       <p class="buttons">
         <CopyButton text={apiKey ? `${apiKey}\n${text}` : text} />
         <button type="button" class="primary" onClick={onStored}>
-          I have stored it
+          I've stored it
         </button>
       </p>
     </section>

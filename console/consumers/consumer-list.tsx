@@ -68,7 +68,7 @@ export function ConsumerList(): VNode {
       {asked.status === 'revoked' ? (
         <Changes
           asked={{ consumer_id: '', action: 'consumer.revoked', hours: '' }}
-          empty={<p>No consumers revoked recently.</p>}
+          empty={<p>No consumers were revoked recently.</p>}
         />
       ) : (
         <Results key={JSON.stringify(asked)} asked={asked} showAll={() => ask(none)} />

@@ -35,8 +35,7 @@ export function ConsumerPage({ id }: PageProps): VNode {
       <Title loaded={loaded} changes={changes} />
       {loaded.problem?.status === 404 ? (
         <p class="notice">
-          There's no consumer with the ID <code>{id}</code>. If it was revoked, what we know about it is
-          below.
+          There's no consumer with the ID <code>{id}</code>. If it was revoked, its history is below.
         </p>
       ) : (
         <Freshness of={loaded} />

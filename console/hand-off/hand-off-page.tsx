@@ -75,7 +75,7 @@ export function HandOffPage(): VNode {
       {passed === undefined ? <PassingNotice /> : <Faults passed={passed} />}
       <Early picks={picks} />
       <h2 class="quiet-heading">{headingOf(results, passed)}</h2>
-      {hasSamples && <p class="quiet">These are samples to try a hand-off with.</p>}
+      {hasSamples && <p class="quiet">These are samples. Hand one off to see how it works.</p>}
       {results?.length === 0 ? (
         <div class="empty">
           <p>No search results yet.</p>
@@ -111,7 +111,7 @@ function Early({ picks }: { picks: Picks }): VNode | null {
   const early = picks.all.filter(({ resultId }) => resultId === undefined);
   if (early.length === 0) return null;
   return (
-    <section aria-label="Hand-offs of several results, and unfinished ones">
+    <section aria-label="Trip hand-offs and unfinished hand-offs">
       {early.map((pick) => (
         <PickPanel key={pick.key} pick={pick} picks={picks} isLatest={pick === picks.all[0]} />
       ))}
@@ -142,9 +142,8 @@ function PassingNotice(): VNode | null {
         <strong>Can't receive results</strong>
       </p>
       <p>
-        Open the console again from the search program. If that doesn't help, ask its administrator to check
-        that the program's address is listed in console.resultOrigins and that its page sends a Referer
-        header.
+        Open the console again from the search program. If that doesn't help, ask an administrator to check
+        that console.resultOrigins lists the program's address, and that its page sends a Referer header.
       </p>
     </div>
   );

@@ -156,7 +156,7 @@ function Summary({ findings }: { findings: Findings }): VNode {
       <p>
         {isBlocked
           ? 'Nothing was handed off. Fix what the check found, or deselect those results.'
-          : 'Nothing was handed off yet. Read what the check found, then go on or change your selection.'}
+          : 'Nothing was handed off yet. Read what the check found, then continue or change your selection.'}
       </p>
       {findings.others.map(({ text }) => (
         <p>{text}</p>

@@ -114,7 +114,7 @@ function Forecast({
   const time = minutes < 90 ? countOf(minutes, 'minute') : countOf(Math.round(minutes / 60), 'hour');
   return (
     <strong class="headline waiting">
-      At this rate requests will have to wait for calls in {time}, at {dateAndTime(at)}: {frees}.
+      At this rate the budget runs out in {time}, at {dateAndTime(at)}. Then requests wait: {frees}.
     </strong>
   );
 }

@@ -26,11 +26,11 @@ function factsOf(health: Health): string[] {
   const waiting = numberOf(partOf(health, 'handoffs'), 'waiting');
   return [
     age === undefined
-      ? "Quotes, bookings and members can't be read, except for recently read members."
-      : `Quotes, bookings and members are shown as they were ${inUnits(age)} ago.`,
+      ? "You can't see quotes, bookings or members, except members that were read recently."
+      : `You see quotes, bookings and members as they were ${inUnits(age)} ago.`,
     ...(behind === undefined ? [] : [`Events from the last ${inUnits(behind)} are missing.`]),
-    `New hand-offs are saved, and delivered when ${crmName} is back.`,
-    ...(waiting ? [`${waiting.toLocaleString('en')} waiting so far.`] : []),
+    `We save new hand-offs and create them when ${crmName} is back.`,
+    ...(waiting ? [`${countOf(waiting, 'hand-off')} waiting so far.`] : []),
   ];
 }
 

@@ -101,15 +101,15 @@ function Deliveries({ activity }: { activity: Activity }): VNode | null {
   if (oldest === undefined) return null;
   const failures = totalOf(activity, 'webhooks_failed');
   const delivered = totalOf(activity, 'webhooks_delivered');
-  if (delivered + failures + oldest === 0) return <p>Webhooks: nothing sent, and nothing waiting.</p>;
-  const waits = oldest > 0 ? `The oldest event has waited for ${inUnits(oldest)}.` : 'None are waiting.';
+  if (delivered + failures + oldest === 0) return <p>No webhooks have been sent, and none are waiting.</p>;
+  const waits = oldest > 0 ? `The oldest event has waited for ${inUnits(oldest)}.` : 'No events are waiting.';
   return (
     <p>
-      Webhooks: {countOf(delivered, 'event')} delivered,{' '}
+      {countOf(delivered, 'webhook event')} delivered,{' '}
       {failures > 0 ? (
         <strong class="headline waiting">{countOf(failures, 'attempt')} failed.</strong>
       ) : (
-        'no attempt failed.'
+        'no failed attempts.'
       )}{' '}
       {waits}
     </p>

@@ -27,7 +27,7 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
     },
     [],
   );
-  const fail = (why: string) => (isGone.current ? say(`Share of ${name}: ${why}`) : setFault(why));
+  const fail = (why: string) => (isGone.current ? say(`${name}'s share: ${why}`) : setFault(why));
   const save = async (wanted: number, known: number): Promise<number> => {
     const path = `/v1/admin/consumers/${id}`;
     const value = wanted === 0 ? null : wanted;

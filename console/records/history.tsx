@@ -46,7 +46,7 @@ export function History({ path, what }: HistoryProps): VNode | null {
 }
 
 function Entries({ entries, what }: { entries: readonly HistoryEntry[]; what: string }): VNode {
-  if (entries.length === 0) return <p class="quiet">No history of this {what} yet.</p>;
+  if (entries.length === 0) return <p class="quiet">This {what} has no history yet.</p>;
   return <Timeline entries={entries.map((entry) => ({ entry, what }))} />;
 }
 
@@ -118,7 +118,7 @@ const sentences: Readonly<Record<string, Sentence>> = {
   awaiting_approval: () => 'Waiting for approval',
   approved: ({ by }) => byWhom('Approved', by),
   rejected: ({ by }) => byWhom('Rejected', by),
-  accepted: ({ by }) => byWhom('Accepted, and saved for later', by),
+  accepted: ({ by }) => byWhom('Accepted and saved for later', by),
   created: ({ by }, what) =>
     byWhom(what === 'reservation' ? 'Table and booking confirmed' : `Created in ${crmName}`, by),
   updated: ({ by, changes }) => byWhom(changes ? 'Changed' : "Changed, but we don't know which fields", by),

@@ -55,8 +55,8 @@ export function MatchLinks({ collection, search, matches }: MatchLinksProps): VN
     <>
       {(fewMembers as Member[]).map((member) => (
         <p key={member.id}>
-          <a href={`#/records/members/${member.id}`}>{memberName(member)}</a> is a member:{' '}
-          <a href={`#/records/${collection}?member_id=${member.id}`}>show the member's {collection}</a>.
+          <a href={`#/records/members/${member.id}`}>{memberName(member)}</a> is a member.{' '}
+          <a href={`#/records/${collection}?member_id=${member.id}`}>Show their {collection}</a>
         </p>
       ))}
       {others.map(

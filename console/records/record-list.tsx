@@ -227,7 +227,7 @@ function Members({ asked, matches }: ResultsProps): VNode {
         ) : (
           <>
             <p>{crmName} has no members with an External ID.</p>
-            <p>Members appear here once {crmName} gives them one.</p>
+            <p>Members appear here once {crmName} assigns one.</p>
           </>
         )
       }

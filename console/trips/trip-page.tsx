@@ -55,7 +55,7 @@ export function TripPage({ route: [id = ''] }: { route: string[] }): VNode {
       <Freshness of={loaded} />
       <LoadProblem of={loaded}>
         {problem?.status === 404 && (
-          <p>Nothing has been handed off for this trip yet, or nothing you can see.</p>
+          <p>Nothing has been handed off for this trip yet, or you don't have access to it.</p>
         )}
       </LoadProblem>
       {loaded.isLoading && data === undefined && <Skeleton />}
@@ -282,7 +282,7 @@ function TripHistory({ items }: { items: readonly Item[] }): VNode | null {
       {data === undefined && problem === undefined && <p class="quiet">Loading the history…</p>}
       {data && <Timeline entries={data} />}
       {items.length > mostHistories && (
-        <p class="hint">Only the newest {mostHistories} items are in this history.</p>
+        <p class="hint">This history covers only the newest {mostHistories} items.</p>
       )}
     </section>
   );

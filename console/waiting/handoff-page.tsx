@@ -103,7 +103,7 @@ function Unknown(): VNode {
   return (
     <p>
       There's no hand-off with this ID, or you don't have access to it. Hand-offs are kept for 30 days. You'll
-      find those that {crmName} took right away under <a href="#/records">Records</a>.
+      find those that {crmName} accepted right away under <a href="#/records">Records</a>.
     </p>
   );
 }

@@ -89,7 +89,7 @@ function approvalSteps({ status, approval }: AcceptedHandoff): Step[] {
     return [
       { title: <>Rejected{byWhom}</>, tone: 'bad', at: decided_at, note: <p class="quiet">{reason}</p> },
     ];
-  if (approval.status === 'expired') return [{ title: 'Nobody decided in time', tone: 'bad' }];
+  if (approval.status === 'expired') return [{ title: 'No decision in time', tone: 'bad' }];
   return [{ title: 'Waiting for approval', tone: status === 'awaiting_approval' ? 'now' : 'past' }];
 }
 

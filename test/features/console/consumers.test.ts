@@ -197,7 +197,7 @@ describe('consumers and the access log in the console', {
     await page.getByLabel('Name').fill('Partner New');
     await page.getByRole('checkbox', { name: 'quotes read' }).check();
     await page.getByRole('button', { name: 'Create consumer' }).click();
-    const stored = page.getByRole('button', { name: 'I have stored it' });
+    const stored = page.getByRole('button', { name: "I've stored it" });
     await stored.waitFor();
     await page.keyboard.press('Escape');
     await page.goBack();

@@ -37,7 +37,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await row.getByRole('button', { name: 'Rotate' }).click();
     await page.getByLabel('Grace window (hours)').fill('0');
     await page.getByRole('button', { name: 'Rotate now' }).click();
-    const stored = page.getByRole('button', { name: 'I have stored it' });
+    const stored = page.getByRole('button', { name: "I've stored it" });
     await page.getByText('The old key no longer works').waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     await stored.click();
@@ -167,7 +167,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await page.getByRole('button', { name: 'Rotate now' }).click();
     const shown = await textOf(page.getByRole('definition'), /^whsec_/);
     assert.notEqual(shown, secret);
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: "I've stored it" }).click();
     await page.getByRole('row').filter({ hasText: body.url }).waitFor();
     await close();
   });

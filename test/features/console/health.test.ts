@@ -64,12 +64,10 @@ describe('Health in a browser', {
     assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /: answered 99, 4xx 1, 5xx 0$/);
     await textOf(
       page.getByRole('main'),
-      /At this rate requests will have to wait for calls in 2[45] minutes, at .*: the budget frees 209 calls an hour\./,
+      /At this rate the budget runs out in 2[45] minutes, at .*\. Then requests wait: the budget frees 209 calls an hour\./,
     );
     await page
-      .getByText(
-        'Webhooks: 12 events delivered, 3 attempts failed. The oldest event has waited for 5 minutes.',
-      )
+      .getByText('12 webhook events delivered, 3 attempts failed. The oldest event has waited for 5 minutes.')
       .waitFor();
     // What waits for a person is on Waiting alone.
     await page.getByRole('slider', { name: /^Waiting for Salesforce,/ }).waitFor();

@@ -155,7 +155,7 @@ describe('answers that come late, or not at all', {
     }
     for (const path of ['/one', '/two']) {
       await page.getByRole('heading', { name: new RegExp(`New secret for .*${path}`) }).waitFor();
-      await page.getByRole('button', { name: 'I have stored it' }).click();
+      await page.getByRole('button', { name: "I've stored it" }).click();
     }
     await page.getByRole('row').filter({ hasText: '/one' }).waitFor();
     await close();

@@ -76,7 +76,7 @@ describe('the console in a browser', {
     await page.getByRole('checkbox', { name: 'quotes read' }).check();
     await page.getByRole('checkbox', { name: 'members read' }).check();
     await page.getByRole('button', { name: 'Create consumer' }).click();
-    const stored = page.getByRole('button', { name: 'I have stored it' });
+    const stored = page.getByRole('button', { name: "I've stored it" });
     await stored.waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     const quotes = () => gateway.request('/v1/quotes', { as: { apiKey, apiSecret } });
@@ -135,10 +135,10 @@ describe('the console in a browser', {
     await page.getByRole('button', { name: 'Rotate my key' }).click();
     await page.getByLabel('Grace window (hours)').fill('1');
     await page.getByRole('button', { name: 'Rotate now' }).click();
-    await page.getByRole('button', { name: 'I have stored it' }).waitFor();
+    await page.getByRole('button', { name: "I've stored it" }).waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     assert.equal((await gateway.request('/v1/quotes', { as: { apiKey, apiSecret } })).status, 200);
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: "I've stored it" }).click();
     const keys = page.getByRole('region', { name: 'Keys' });
     await keys.getByRole('row').filter({ hasText: 'rotated' }).waitFor();
     await close();
@@ -160,7 +160,7 @@ describe('the console in a browser', {
     await page.getByRole('heading', { name: "Partner T's credentials" }).waitFor();
     const [apiKey = '', apiSecret = ''] = await page.getByRole('definition').allTextContents();
     assert.match(`${apiKey} ${apiSecret}`, /^hgkt_\w+ hgst_\w+$/);
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: "I've stored it" }).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await signIn(page, { apiKey, apiSecret });
     const band = page.getByRole('complementary', { name: 'Test mode' });
@@ -350,7 +350,7 @@ describe('the console in a browser', {
     await page.getByLabel('Address').fill(`${receiver.url}/hooks`);
     await page.getByRole('button', { name: 'Create endpoint' }).click();
     assert.match((await page.getByRole('definition').textContent()) ?? '', /^whsec_/);
-    await page.getByRole('button', { name: 'I have stored it' }).click();
+    await page.getByRole('button', { name: "I've stored it" }).click();
     await page.getByRole('button', { name: 'Send a test' }).click();
     await textOf(page.getByRole('row').filter({ hasText: '/hooks' }), /Test delivered: 204/);
     await page.getByRole('link', { name: '/hooks' }).click();

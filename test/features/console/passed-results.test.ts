@@ -137,7 +137,7 @@ describe('results that a search program passes to the console', {
     await card('Second').getByRole('button', { name: 'Try again' }).waitFor();
     await search.page.evaluate(send(['Third'], tripId));
     await card('Third').waitFor();
-    await desk.getByRole('region', { name: 'unfinished ones' }).getByText('Second, as quote').waitFor();
+    await desk.getByRole('region', { name: 'unfinished hand-offs' }).getByText('Second, as quote').waitFor();
     await again.click();
     await textOf(desk.getByRole('status'), /Second, as quote.*Quote created/s);
     await search.close();

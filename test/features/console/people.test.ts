@@ -123,7 +123,7 @@ describe('people at the console', {
     const acting = page.getByLabel('Act as');
     await Promise.all([page.waitForRequest('**/approve'), acting.selectOption(leads.id)]);
     await page.clock.runFor(4000);
-    await page.getByText('You still act as Advisors. Your approval of Unanswered may not').waitFor();
+    await page.getByText("You're still acting as Advisors. Your approval of Unanswered may not").waitFor();
     assert.equal(await acting.inputValue(), desk.id);
     await end(page);
   });
@@ -271,7 +271,7 @@ describe('people at the console', {
     await page.getByText(/You'll be signed out in \d+ seconds/).waitFor();
     await page.getByRole('button', { name: 'Stay signed in' }).click();
     await page.getByText(/You'll be signed out in/).waitFor({ state: 'detached' });
-    await page.getByText('after a while without activity.').waitFor();
+    await page.getByText('You were inactive for too long.').waitFor();
     await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
     assert.equal(
       (await page.context().cookies()).some(({ name }) => name === 'handoff'),

@@ -151,7 +151,7 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await page.getByRole('button', { name: 'Rotate now' }).press('Enter');
     await isFocused(page.getByRole('heading', { level: 1, name: /'s new credentials$/ }));
     assert.match(await page.title(), /'s new credentials – /);
-    await page.getByRole('button', { name: 'I have stored it' }).press('Enter');
+    await page.getByRole('button', { name: "I've stored it" }).press('Enter');
     await isFocused(page.getByRole('heading', { level: 1 }));
     await page.getByRole('button', { name: 'Revoke…' }).press('Enter');
     await page.getByRole('button', { name: 'Revoke now' }).press('Enter');

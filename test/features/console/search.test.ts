@@ -45,7 +45,7 @@ describe('the search on Records', {
     await page.getByText(`No quotes match “${member.Email}”.`).waitFor();
     await page.getByRole('link', { name: 'Nadia Quirke' }).waitFor();
     await check('search-elsewhere');
-    await page.getByRole('link', { name: "show the member's quotes" }).click();
+    await page.getByRole('link', { name: 'Show their quotes' }).click();
     await page
       .getByRole('link', { name: /^Villa \d/ })
       .first()
