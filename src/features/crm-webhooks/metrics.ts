@@ -7,7 +7,7 @@ export function crmWebhookMetrics(registers: Registry[]) {
       { result: 'dead' },
       {
         name: 'handoff_webhooks_total',
-        help: 'Webhooks by result.',
+        help: 'Webhooks received from Salesforce, by result.',
         labelNames: ['result'] as const,
         registers,
       },

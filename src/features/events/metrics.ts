@@ -5,13 +5,13 @@ export function eventMetrics(registers: Registry[]) {
   return {
     changesReadAt: new Gauge({
       name: 'handoff_changes_read_timestamp_seconds',
-      help: 'When the last poll that read all changes of the CRM began.',
+      help: 'When the last poll that read all changes in Salesforce began.',
       aggregator: 'max',
       registers,
     }),
     changesMissedDeletions: new Gauge({
       name: 'handoff_changes_missed_deletions',
-      help: '1 for 30 days after changes were not read for longer than the CRM remembers deletions; else 0.',
+      help: '1 for 30 days after the gateway missed changes for longer than Salesforce remembers deletions; else 0.',
       aggregator: 'max',
       registers,
     }),
@@ -19,14 +19,14 @@ export function eventMetrics(registers: Registry[]) {
       { result: 'failed' },
       {
         name: 'handoff_change_polls_total',
-        help: 'Polls for changes of the CRM by result.',
+        help: 'Polls for changes in Salesforce, by result.',
         labelNames: ['result'] as const,
         registers,
       },
     ),
     changeEvents: new Counter({
       name: 'handoff_change_events_total',
-      help: 'Events that were made of changes in the CRM, by type.',
+      help: 'Events from changes in Salesforce, by type.',
       labelNames: ['type'] as const,
       registers,
     }),

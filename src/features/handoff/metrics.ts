@@ -7,20 +7,20 @@ export function handoffMetrics(registers: Registry[]) {
       { result: 'failed' },
       {
         name: 'handoff_accepted_total',
-        help: 'Hand-offs that were answered 202 (accepted or awaiting_approval), and what became of them: created, failed, cancelled or rejected.',
+        help: 'Hand-offs answered 202 (accepted or awaiting_approval), and their outcome: created, failed, cancelled or rejected.',
         labelNames: ['result'] as const,
         registers,
       },
     ),
     acceptedWaiting: new Gauge({
       name: 'handoff_accepted_waiting',
-      help: 'Accepted hand-offs that wait to be delivered to the CRM, over all replicas.',
+      help: 'Accepted hand-offs waiting for delivery to Salesforce, on all replicas.',
       aggregator: 'max',
       registers,
     }),
     acceptedOldest: new Gauge({
       name: 'handoff_accepted_oldest_seconds',
-      help: 'How long the first accepted hand-off that is not delivered has waited.',
+      help: 'How long the oldest undelivered hand-off has waited.',
       aggregator: 'max',
       registers,
     }),

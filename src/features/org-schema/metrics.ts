@@ -4,7 +4,7 @@ export function orgSchemaMetrics(registers: Registry[]) {
   return {
     schemaFaults: new Gauge({
       name: 'handoff_crm_schema_faults',
-      help: 'Objects and fields of the CRM that do not fit the service, as crm.lacks of the health report names them.',
+      help: "Objects and fields in Salesforce that don't fit the gateway; crm.lacks in the health report names them.",
       aggregator: 'max',
       registers,
     }),

@@ -4,19 +4,19 @@ export function readCopyMetrics(registers: Registry[]) {
   return {
     copyAge: new Gauge({
       name: 'handoff_copy_age_seconds',
-      help: 'How old the copy of the CRM is: since the last poll began that is complete in it. NaN while it is filled.',
+      help: 'Age of the copy of Salesforce: time since the last complete poll began. NaN while the copy is filled.',
       aggregator: 'max',
       registers,
     }),
     copyRecords: new Gauge({
       name: 'handoff_copy_records',
-      help: 'Records in the copy, as the replica that keeps it last counted; an estimate beyond 100,000.',
+      help: 'Records in the copy at the last count; an estimate above 100,000.',
       aggregator: 'max',
       registers,
     }),
     copyReads: new Counter({
       name: 'handoff_copy_reads_total',
-      help: 'Reads that could be answered from the copy, by where the answer came from: copy or crm.',
+      help: 'Reads that the copy could answer, by where the answer came from: copy or crm.',
       labelNames: ['source'] as const,
       registers,
     }),

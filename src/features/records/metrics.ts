@@ -4,12 +4,12 @@ export function recordMetrics(registers: Registry[]) {
   return {
     memberCacheHits: new Counter({
       name: 'handoff_member_cache_hits_total',
-      help: 'Reads of one member that were answered from the shared cache.',
+      help: 'Reads of one member answered from the shared cache.',
       registers,
     }),
     memberCacheMisses: new Counter({
       name: 'handoff_member_cache_misses_total',
-      help: 'Reads of one member that were not in the shared cache.',
+      help: 'Reads of one member that missed the shared cache.',
       registers,
     }),
   };

@@ -14,7 +14,7 @@ export function reservationMetrics(registers: Registry[]) {
       { outcome: 'needs_attention' },
       {
         name: 'handoff_reservation_outcomes_total',
-        help: 'Reservations by outcome; needs_attention: a person has to check it.',
+        help: 'Reservations by outcome; needs_attention means that a person has to check.',
         labelNames: ['outcome'] as const,
         registers,
       },

@@ -13,14 +13,14 @@ function jobMetrics(registers: Registry[]) {
   return {
     jobQueueDepth: new Gauge({
       name: 'handoff_job_queue_depth',
-      help: 'Jobs by queue and state, over all replicas, as pg-boss last counted them.',
+      help: "Jobs by queue and state on all replicas, as of pg-boss's last count.",
       labelNames: ['queue', 'state'] as const,
       aggregator: 'max',
       registers,
     }),
     jobFailures: new Counter({
       name: 'handoff_job_failures_total',
-      help: 'Steps of jobs that failed, repeats of the job included.',
+      help: 'Failed job steps, including repeats of the job.',
       labelNames: ['queue', 'step'] as const,
       registers,
     }),
@@ -31,13 +31,13 @@ function idempotencyMetrics(registers: Registry[]) {
   return {
     idempotencyOutcomes: new Counter({
       name: 'handoff_idempotency_outcomes_total',
-      help: 'Keyed requests by their outcome in the ledger.',
+      help: 'Requests with an Idempotency-Key, by outcome.',
       labelNames: ['outcome'] as const,
       registers,
     }),
     idempotencyStoredBytes: new Counter({
       name: 'handoff_idempotency_stored_bytes_total',
-      help: 'Bytes of answers that were stored for repeats, as they are stored: long ones compressed.',
+      help: 'Bytes of answers stored for repeats, after compression.',
       registers,
     }),
   };
@@ -47,7 +47,7 @@ function cacheMetrics(registers: Registry[]) {
   return {
     cacheRejected: new Counter({
       name: 'handoff_cache_rejected_total',
-      help: 'Values and messages in Redis that were ignored, since they have no valid authentication code.',
+      help: 'Values and messages in Redis that the gateway ignored because they had no valid authentication code.',
       registers,
     }),
   };
@@ -57,20 +57,20 @@ function batchMetrics(registers: Registry[]) {
   return {
     crmBatchSize: new Histogram({
       name: 'handoff_crm_batch_size',
-      help: 'Requests that were gathered into one call to the CRM, by what they asked for.',
+      help: 'Requests that shared one call to Salesforce, by operation.',
       labelNames: ['operation'] as const,
       buckets: [1, 2, 5, 10, 20, 50, 100, 200],
       registers,
     }),
     crmBatchSplits: new Counter({
       name: 'handoff_crm_batch_splits_total',
-      help: 'Batches that were sent to the CRM again in parts, to find the record that made all fail, by object.',
+      help: 'Failed batches that the gateway sent again in parts, to find the record at fault, by object.',
       labelNames: ['object'] as const,
       registers,
     }),
     crmRetries: new Counter({
       name: 'handoff_crm_retries_total',
-      help: 'Calls and records that were sent to the CRM again, by the failure before.',
+      help: 'Calls and records that the gateway sent to Salesforce again, by the failure before.',
       labelNames: ['reason'] as const,
       registers,
     }),
@@ -87,36 +87,36 @@ function accessMetrics(registers: Registry[]) {
     }),
     secretsLoadedAt: new Gauge({
       name: 'handoff_secrets_loaded_timestamp_seconds',
-      help: 'When all consumers and keys were last read from the secrets manager without a failure.',
+      help: 'When the gateway last read all consumers and keys from the secrets manager.',
       aggregator: 'min',
       registers,
     }),
     consumerFailedAttempts: new Counter({
       name: 'handoff_consumer_failed_attempts_total',
-      help: 'Attempts with the API key of a consumer that were refused with 401 or 403, by consumer.',
+      help: "Attempts with a consumer's API key that got 401 or 403, by consumer.",
       labelNames: ['consumer_id'] as const,
       registers,
     }),
     consumerValidUntil: new Gauge({
       name: 'handoff_consumer_valid_until_timestamp_seconds',
-      help: 'When the credentials of each enabled consumer that has a validUntil end.',
+      help: "When an enabled consumer's credentials expire, for consumers with validUntil.",
       labelNames: ['consumer_id'] as const,
       aggregator: 'max',
       registers,
     }),
     consumerNewNetworks: new Counter({
       name: 'handoff_consumer_new_networks_total',
-      help: 'Uses of valid credentials from a network (/24 of IPv4, /48 of IPv6) that was new to their consumer; the log names both.',
+      help: 'Uses of valid credentials from a network that was new to the consumer (IPv4 /24, IPv6 /48); the log names both.',
       registers,
     }),
     auditAttemptsDropped: new Counter({
       name: 'handoff_audit_attempts_dropped_total',
-      help: 'Authentication attempts that never reached the database, which was unavailable for too long; the log has them.',
+      help: 'Authentication attempts that were logged but not stored because the database was unavailable for too long.',
       registers,
     }),
     tlsHandshakeFailures: new Counter({
       name: 'handoff_tls_handshake_failures_total',
-      help: 'Connections to the API port that never got through the TLS handshake.',
+      help: 'Connections to the API port that failed the TLS handshake.',
       registers,
     }),
   };
@@ -140,7 +140,7 @@ export function createMetrics<M extends object = object>(group?: MetricGroup<M>)
     ...requestMetrics(registers),
     ready: new Gauge({
       name: 'handoff_ready',
-      help: '1 while this process takes requests; 0 before it is warm and while it stops.',
+      help: '1 while this process accepts requests; 0 while it warms up or stops.',
       aggregator: 'min',
       registers,
     }),
@@ -162,7 +162,7 @@ function requestMetrics(registers: Registry[]) {
     httpRequestDuration: new RequestDurations(registers),
     testRequests: new Counter({
       name: 'handoff_test_requests_total',
-      help: 'Requests of test consumers by status; the other metrics of requests leave them out.',
+      help: "Test consumers' requests by status; no other request metric counts them.",
       labelNames: ['http_response_status_code'] as const,
       registers,
     }),
@@ -175,7 +175,7 @@ function requestMetrics(registers: Registry[]) {
       { reason: 'limit' },
       {
         name: 'handoff_connections_ended_total',
-        help: 'Connections to the API that were refused at the limit, closed while idle to admit another, or closed because answers were left unread.',
+        help: "Connections to the API that the gateway refused at the limit, closed while idle to accept another, or closed because the client didn't read its answers.",
         labelNames: ['reason'] as const,
         registers,
       },
@@ -193,44 +193,44 @@ function crmMetrics(registers: Registry[]) {
   return {
     crmCallDuration: new Histogram({
       name: 'handoff_crm_call_duration_seconds',
-      help: 'Duration of calls to the CRM by operation and outcome, waiting for a slot left out.',
+      help: 'Duration of calls to Salesforce by operation and outcome, without the wait for a slot.',
       labelNames: ['operation', 'outcome'] as const,
       buckets: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
       registers,
     }),
     crmTokenCacheHits: new Counter({
       name: 'handoff_crm_token_cache_hits_total',
-      help: 'Reads of the CRM access token that found one in the shared cache.',
+      help: 'Reads of the Salesforce access token that found one in the shared cache.',
       registers,
     }),
     crmTokenCacheMisses: new Counter({
       name: 'handoff_crm_token_cache_misses_total',
-      help: 'Reads of the CRM access token that found none in the shared cache.',
+      help: 'Reads of the Salesforce access token that found none in the shared cache.',
       registers,
     }),
     crmTokenAcquisitions: startingAtZero(
       { outcome: 'permanent' },
       {
         name: 'handoff_crm_token_acquisitions_total',
-        help: 'Requests to the token endpoint of the CRM by outcome.',
+        help: "Requests to Salesforce's token endpoint by outcome.",
         labelNames: ['outcome'] as const,
         registers,
       },
     ),
     crmOwnerFallbacks: new Counter({
       name: 'handoff_crm_owner_fallbacks_total',
-      help: 'Records that got another owner, since the CRM refused the one whom the actor names.',
+      help: 'Records that got another owner because Salesforce refused the one that the actor names.',
       registers,
     }),
     crmRejected: new Counter({
       name: 'handoff_crm_rejected_total',
-      help: 'Writes that the CRM refused, by object and the first error code.',
+      help: 'Writes that Salesforce refused, by object and first error code.',
       labelNames: ['object', 'code'] as const,
       registers,
     }),
     crmUnreadableFields: new Counter({
       name: 'handoff_crm_unreadable_fields_total',
-      help: 'Fields of CRM records whose content is not of its type and was shown as null.',
+      help: "Fields of Salesforce records that the API showed as null because their value didn't match their type.",
       labelNames: ['resource', 'field'] as const,
       registers,
     }),
@@ -240,7 +240,7 @@ function crmMetrics(registers: Registry[]) {
 function quotaMetrics(registers: Registry[]) {
   const crmBudgetExhausted = new Gauge({
     name: 'handoff_crm_budget_exhausted_seconds',
-    help: "When no call of the budget will be free at the last hour's rate, from now; +Inf: it lasts, or there is none.",
+    help: "Seconds until the call budget runs out at the last hour's rate; +Inf if it lasts or isn't set.",
     aggregator: 'min',
     registers,
   });
@@ -249,31 +249,31 @@ function quotaMetrics(registers: Registry[]) {
     crmBudgetExhausted,
     crmCalls: new Counter({
       name: 'handoff_crm_calls_total',
-      help: 'Calls that were sent to the CRM and that it meters, by operation.',
+      help: 'Calls to Salesforce that count against its quota, by operation.',
       labelNames: ['operation'] as const,
       registers,
     }),
     crmApiUsage: new Gauge({
       name: 'handoff_crm_api_usage',
-      help: 'Calls that the org has used of its daily quota, as the CRM last reported.',
+      help: 'Calls of its daily quota that the org has used, as Salesforce last reported.',
       aggregator: 'max',
       registers,
     }),
     crmApiLimit: new Gauge({
       name: 'handoff_crm_api_limit',
-      help: 'Daily quota of calls of the org, as the CRM last reported.',
+      help: "The org's daily call quota, as Salesforce last reported.",
       aggregator: 'max',
       registers,
     }),
     crmBudget: new Gauge({
       name: 'handoff_crm_budget',
-      help: 'Calls to the CRM in 24 hours that the service may make; 0: no budget is set.',
+      help: 'Calls to Salesforce that the gateway may make in 24 hours; 0 if no budget is set.',
       aggregator: 'max',
       registers,
     }),
     crmBudgetUsed: new Gauge({
       name: 'handoff_crm_budget_used',
-      help: 'Calls of the last 24 hours that count against the budget, of all replicas.',
+      help: 'Calls on all replicas in the last 24 hours that count against the budget.',
       aggregator: 'max',
       registers,
     }),
@@ -284,19 +284,19 @@ function tokenMetrics(registers: Registry[]) {
   return {
     crmTokenAge: new ClockGauge({
       name: 'handoff_crm_token_age_seconds',
-      help: 'How long this process has used the CRM access token of its last call; 0 before the first call.',
+      help: 'How long this process has used its current Salesforce access token; 0 before the first call.',
       aggregator: 'max',
       registers,
     }),
     crmCertificateExpiresAt: new Gauge({
       name: 'handoff_crm_certificate_expiry_timestamp_seconds',
-      help: "When the certificate beside the CRM's private key ends; 0 where there is none.",
+      help: 'When the certificate in the Salesforce private key file expires; 0 if there is none.',
       aggregator: 'max',
       registers,
     }),
     crmTokenExpiresAt: new Gauge({
       name: 'handoff_crm_token_expiry_timestamp_seconds',
-      help: 'When the CRM access token that is used expires; 0 before the first call.',
+      help: 'When the current Salesforce access token expires; 0 before the first call.',
       aggregator: 'max',
       registers,
     }),
@@ -307,18 +307,18 @@ function gatheringMetrics(registers: Registry[]) {
   return {
     crmQueueDepth: new LevelGauge({
       name: 'handoff_crm_queue_depth',
-      help: 'Requests that wait for a call to the CRM; a list counts as 4.',
+      help: 'Requests waiting for a call to Salesforce; a list counts as 4.',
       registers,
     }),
     crmTurnedAway: new Counter({
       name: 'handoff_crm_turned_away_total',
-      help: 'Requests that were refused before a call to the CRM, by reason: breaker, queue, quota or budget.',
+      help: 'Requests refused before any call to Salesforce, by reason: breaker, queue, quota or budget.',
       labelNames: ['reason'] as const,
       registers,
     }),
     crmBreakerOpen: new Gauge({
       name: 'handoff_crm_breaker_open',
-      help: '1 while requests are refused because the CRM does not answer.',
+      help: "1 while the gateway refuses requests because Salesforce isn't responding.",
       aggregator: 'max',
       registers,
     }),
