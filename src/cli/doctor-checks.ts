@@ -223,7 +223,7 @@ async function checkCalls(context: DoctorContext): Promise<string> {
 async function checkCall(context: DoctorContext): Promise<string> {
   const user = await crmOf(context).whoAmI(context.token as CrmToken);
   if (user === undefined)
-    throw new Error("Salesforce doesn't tell us which user we are. Add the scope `id` to the app.");
+    throw new Error("Salesforce doesn't say which user this is. Add the scope `id` to the app.");
   const address = await crmOf(context).seenFrom(user, context.token as CrmToken);
   return `${user.Name}${address === undefined ? '' : `, last signed in from ${address}`}`;
 }

@@ -98,12 +98,12 @@ function show({ memberId, erasures, failed }: Erased): string {
   const counts = erasures.map(({ label, count }) => `${label.padEnd(16)}${count}`);
   return [
     ...(isFound
-      ? [`Erased data of member ${memberId}:`, ...counts]
+      ? [`Erased member ${memberId}'s data:`, ...counts]
       : [`Member ${memberId} has no data to erase.`]),
     ...erasures.flatMap(({ left = [] }) => left).map((sentence) => `Kept some data because ${sentence}`),
     ...failed.map(
       ({ part, message }) => `Couldn't erase ${part.replaceAll('_', ' ')}: ${message} Run this again.`,
     ),
-    'Salesforce, the dining partner and the logs still have data of this member.',
+    "Salesforce, the dining partner and the logs still have this member's data.",
   ].join('\n');
 }

@@ -114,7 +114,7 @@ function changeOfType(name: string, { crm, added: { first, type } = { type: unde
   if (first === undefined || type === undefined) return [];
   const [before, after] = [nameOfType(first), nameOfType(type)];
   if (before === after) return [];
-  const problem = `was ${before} when the service started and is ${after} now: a restart takes it as it is`;
+  const problem = `was ${before} when the gateway started and is ${after} now; restart the gateway to use it as it is`;
   return [{ name, column: crm.path, problem, needs: [] }];
 }
 

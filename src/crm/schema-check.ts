@@ -34,7 +34,7 @@ const ownLengths: Readonly<Record<string, number>> = {
 };
 const readOrWrite: readonly Need[] = ['read', 'write', 'filter'];
 const everything: readonly Need[] = [...readOrWrite, 'create'];
-const mayNotBeWritten = 'may not be written by the user';
+const mayNotBeWritten = "can't be written by the integration user";
 
 const typeRules: Readonly<Record<string, (field: DescribedField) => OrgType>> = {
   picklist: ({ restrictedPicklist, values, length }) =>
@@ -107,7 +107,7 @@ function statusFaults({ fields, fit }: Resource, byName: ReadonlyMap<string, Des
   const refused = fit.laterStatuses.filter((value) => !takes(found, value));
   if (refused.length === 0) return [];
   const values = `${refused.length > 1 ? 'values' : 'value'} ${refused.join(', ')}`;
-  return [{ column, problem: `does not take the ${values}, which bookings of reservations get`, needs: [] }];
+  return [{ column, problem: `doesn't accept the ${values}, which reservations' bookings get`, needs: [] }];
 }
 
 interface Fault {
@@ -117,7 +117,7 @@ interface Fault {
 
 function objectFault(resource: Resource, object: DescribedObject | null): Fault | undefined {
   if (object === null) return { ...isNotThere, needs: everything };
-  if (!object.queryable) return { problem: 'may not be read by the user', needs: everything };
+  if (!object.queryable) return { problem: "can't be read by the integration user", needs: everything };
   if (resource.name === 'member' || (object.createable && object.updateable)) return undefined;
   return { problem: mayNotBeWritten, needs: ['write', 'create'] };
 }
@@ -183,7 +183,7 @@ function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
   if (ofWrites !== undefined) return { problem: ofWrites, needs: ['write'] };
   const isCompared = field.filter || searchedFields(resource).includes(name);
   return isCompared && !found.filterable
-    ? { problem: 'can not be filtered by', needs: ['filter'] }
+    ? { problem: "can't be used in filters", needs: ['filter'] }
     : undefined;
 }
 
@@ -196,7 +196,7 @@ function nameFault({ crm }: Field, found: DescribedField): string | undefined {
 
 function spellingFault(given: string, name: string): string | undefined {
   const isOther = given !== name && given.toLowerCase() === name.toLowerCase();
-  return isOther ? `is called ${name} in the CRM: write it so in the mapping` : undefined;
+  return isOther ? `is called ${name} in Salesforce; spell it that way in the mapping` : undefined;
 }
 
 function isWrittenField(name: string, { kind, writable, added, optional }: Field): boolean {
@@ -207,14 +207,14 @@ function writtenFault(name: string, { optional, crm }: Field, found: DescribedFi
   const tooShort = lengthFault(name, found);
   if (tooShort !== undefined) return tooShort;
   if (name === 'status' && !takes(found, 'created'))
-    return 'does not take the value created, which new records get';
+    return "doesn't accept the value created, which new records get";
   // A master-detail relationship may be set for good: then a change of the member is refused, and nothing else.
   return writeFault(found, name === 'id' || optional !== undefined || crm.lookupColumn !== undefined);
 }
 
 function lengthFault(name: string, { length }: DescribedField): string | undefined {
   const needed = ownLengths[name] ?? 0;
-  return length > 0 && length < needed ? `holds ${length} characters, and ${needed} are needed` : undefined;
+  return length > 0 && length < needed ? `holds ${length} characters, but needs ${needed}` : undefined;
 }
 
 function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): string | undefined {
@@ -224,24 +224,24 @@ function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = 
 function typeFault({ name, field, memberObject }: FieldToCheck, found: DescribedField): string | undefined {
   if (field.added !== undefined)
     return typeOf(found) === undefined
-      ? `has the type ${found.type}, which the API does not have`
+      ? `has the type ${found.type}, which the API doesn't support`
       : undefined;
   if (field.crm.lookupColumn !== undefined) return lookupFault(field, found, memberObject);
   const fitting = kinds[field.kind] ?? [];
   if (!fitting.includes(found.type))
-    return `has the type ${found.type}, and ${fitting.slice(0, 2).join(' or ')} is needed`;
+    return `has the type ${found.type}, but must be ${fitting.slice(0, 2).join(' or ')}`;
   if (name !== 'id') return undefined;
-  if (!found.unique) return 'is not unique';
-  return found.externalId ? lengthFault(name, found) : 'is not an external ID';
+  if (!found.unique) return "isn't unique";
+  return found.externalId ? lengthFault(name, found) : "isn't an external ID";
 }
 
 function lookupFault({ crm }: Field, found: DescribedField, target: string): string | undefined {
-  if (found.type !== 'reference') return `has the type ${found.type}, and a lookup is needed`;
+  if (found.type !== 'reference') return `has the type ${found.type}, but must be a lookup`;
   const relationship = crm.path.split('.')[0] ?? '';
   if (found.relationshipName?.toLowerCase() !== relationship.toLowerCase())
-    return `has the relationship ${found.relationshipName ?? 'null'}, and not ${relationship}`;
+    return `has the relationship ${found.relationshipName ?? 'null'}, not ${relationship}`;
   if (!found.referenceTo.some((object) => object.toLowerCase() === target.toLowerCase()))
-    return `leads to ${found.referenceTo.join(', ')}, and not to ${target}`;
+    return `points to ${found.referenceTo.join(', ')}, not to ${target}`;
   return undefined;
 }
 
@@ -266,11 +266,12 @@ function constantFault(
     const wanted = value.recordType.toLowerCase();
     const type = recordTypes.find(({ developerName }) => developerName.toLowerCase() === wanted);
     if (type === undefined) return `has no record type ${value.recordType}`;
-    if (!type.available) return `has the record type ${value.recordType}, which the user may not use`;
+    if (!type.available)
+      return `has the record type ${value.recordType}, which the integration user can't use`;
   }
   if (!found.createable) return mayNotBeWritten;
   if (typeof value === 'object') return undefined;
-  return isOfType(value, found) ? undefined : `does not take the constant ${String(value)}`;
+  return isOfType(value, found) ? undefined : `doesn't accept the constant ${String(value)}`;
 }
 
 function isOfType(value: string | number | boolean, found: DescribedField): boolean {
@@ -303,6 +304,6 @@ function requiredFaults({ fields, constants = {} }: Resource, object: DescribedO
     .map(({ name: column }) => ({
       column,
       needs: ['create' as const],
-      problem: 'is required in new records, and nothing in the mapping sets it',
+      problem: "is required in new records, but the mapping doesn't set it",
     }));
 }

@@ -198,7 +198,7 @@ export function misfitFailure(problem: Problem, facts: FailureFacts = {}): CrmFa
 }
 
 export const isNotThere = {
-  problem: 'is not there, or the user may not see it',
+  problem: "doesn't exist, or the integration user can't see it",
   needs: ['read', 'write', 'filter'],
 } as const;
 
@@ -239,8 +239,8 @@ export function columnOf({ lookupColumn, path }: Field['crm']): string {
 
 export function lacksOwner({ crmObject }: Resource): CrmFailure {
   const columns = Object.values(createdByFields).flatMap(({ crm, isSpare }) => (isSpare ? [] : [crm.path]));
-  const lack = `${crmObject} lacks ${columns.join(', ')}, or what a mapping names in their place`;
-  const advice = `In the CRM ${lack}. Ask its operator to deploy the package in salesforce/.`;
+  const lack = `${crmObject} lacks ${columns.join(', ')}, or the fields that the mapping names instead`;
+  const advice = `In the CRM, ${lack}. Ask its operator to deploy the package in salesforce/.`;
   return new CrmFailure('setup', advice, { advice });
 }
 

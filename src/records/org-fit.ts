@@ -104,7 +104,7 @@ export class OrgFit {
 
   /** Throws `crm_error` for a field that an answer shows and the org did not. */
   requireShown(name: string, column: string): never {
-    const unseen: Misfit = { name, column, problem: 'was not shown', needs: [] };
+    const unseen: Misfit = { name, column, problem: "wasn't returned", needs: [] };
     throw this.refusal(this.why('read', name) ?? unseen);
   }
 

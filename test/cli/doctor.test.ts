@@ -110,7 +110,7 @@ describe('handoff doctor, with an org', () => {
     ['invalid_grant', "user hasn't approved this consumer", /pre-authorized .* permission set/],
     ['invalid_app_access', 'user is not admin approved to access this app', /may not use the app/],
     ['invalid_grant', 'audience is invalid', /set crm\.audience/],
-    ['inactive_user', 'user is inactive', /activate it/],
+    ['inactive_user', 'user is inactive', /Activate it/],
   ] as const) {
     test(`says what to fix where the token is refused: ${error} "${description}"`, async () => {
       await own.org.arm({

@@ -134,7 +134,7 @@ resources:
       actor: null
 `;
 const tooShort = (object: string) =>
-  `${object}.Key__c holds 30 characters, and 36 are needed. Make the field longer in the org, or name another one in the mapping.`;
+  `${object}.Key__c holds 30 characters, but needs 36. Make the field longer in the org, or name another one in the mapping.`;
 
 interface ProposedResource {
   fields: Record<string, unknown>;
@@ -380,9 +380,9 @@ resources:
     assert.equal(code, 1);
     assert.deepEqual(stdout.trimEnd().split('\n'), [
       ...['Passenger__c', 'Ferry_Quote__c'].map(tooShort),
-      'Ferry_Quote__c.Lifecycle__c does not take the value created, which new records get. Add the value to the picklist, or set `status: null` in the mapping.',
+      "Ferry_Quote__c.Lifecycle__c doesn't accept the value created, which new records get. Add the value to the picklist, or set `status: null` in the mapping.",
       tooShort('Ferry_Booking__c'),
-      'Ferry_Booking__c.Reservation_Phase__c does not take the values pending, cancelled, which bookings of reservations get. Add them to the picklist, or set `status: null` in the mapping.',
+      "Ferry_Booking__c.Reservation_Phase__c doesn't accept the values pending, cancelled, which reservations' bookings get. Add them to the picklist, or set `status: null` in the mapping.",
     ]);
   });
 

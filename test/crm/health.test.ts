@@ -62,7 +62,7 @@ it('is not connected while there is no token, without asking for it more often t
   await harness.org.fault({ kind: 'tokenError', error: 'invalid_grant', description: 'user is locked' });
   const told = {
     reason: 'sign_in',
-    advice: 'The integration user is locked: unlock it in the org.',
+    advice: 'The integration user is locked. Unlock it in the org.',
     sign_in: { error: 'invalid_grant', error_description: 'user is locked' },
   };
   for (let round = 0; round < 5; round++)
@@ -82,7 +82,7 @@ it('says what to fix where a refresh fails for good, though the token of before 
   assert.equal(await org.calls('token'), 2);
   const other = harness.addReplica();
   assertConnected(await other.crm.health.check());
-  assert.match((await other.crm.health.check()).advice ?? '', /audience is wrong: set crm\.loginUrl/);
+  assert.match((await other.crm.health.check()).advice ?? '', /audience is wrong. Set crm\.loginUrl/);
 });
 
 it('probes every 2 s while not connected and every 30 s while connected', async () => {

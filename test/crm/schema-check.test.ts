@@ -88,7 +88,7 @@ describe('the description of an object', () => {
     assert.deepEqual(schema.faults, [
       {
         ...{ object: 'Quote__c', field: 'place__c' },
-        problem: 'has the type location, which the API does not have',
+        problem: "has the type location, which the API doesn't support",
       },
     ]);
     assert.deepEqual([...resources.quote.fit.hidden], ['place']);
@@ -98,103 +98,103 @@ describe('the description of an object', () => {
     [
       'a field that is not there',
       { Name__c: null },
-      'Name__c is not there, or the user may not see it',
+      "Name__c doesn't exist, or the integration user can't see it",
       ['read', 'write'],
     ],
     [
       'one that may not be written',
       { Name__c: { updateable: false } },
-      'Name__c may not be written by the user',
+      "Name__c can't be written by the integration user",
       ['write'],
     ],
     [
       'a name in another case, which rows of the CRM do not have',
       { Name__c: { name: 'NAME__c' } },
-      'Name__c is called NAME__c in the CRM: write it so in the mapping',
+      'Name__c is called NAME__c in Salesforce; spell it that way in the mapping',
       ['read', 'write'],
     ],
     [
       'a relationship in another case',
       { Member__c: { relationshipName: 'member__r' } },
-      'Member__c is called member__r in the CRM: write it so in the mapping',
+      'Member__c is called member__r in Salesforce; spell it that way in the mapping',
       ['read'],
     ],
     [
       'a further column of details in another case',
       { Details_3__c: { name: 'details_3__c' } },
-      'Details_3__c is called details_3__c in the CRM: write it so in the mapping',
+      'Details_3__c is called details_3__c in Salesforce; spell it that way in the mapping',
       [],
     ],
     [
       'a number for a text',
       { Source__c: { type: 'double' } },
-      'Source__c has the type double, and string or textarea is needed',
+      'Source__c has the type double, but must be string or textarea',
       ['read'],
     ],
     [
       'a key that is not unique',
       { External_Id__c: { unique: false } },
-      'External_Id__c is not unique',
+      "External_Id__c isn't unique",
       ['read'],
     ],
     [
       'a key that is no external ID',
       { External_Id__c: { externalId: false } },
-      'External_Id__c is not an external ID',
+      "External_Id__c isn't an external ID",
       ['read'],
     ],
     [
       'a key that is too short',
       { External_Id__c: { length: 18 } },
-      'External_Id__c holds 18 characters, and 36 are needed',
+      'External_Id__c holds 18 characters, but needs 36',
       ['write'],
     ],
     [
       'an id of the CRM, which no answer may show',
       { Source__c: { type: 'reference' } },
-      'Source__c has the type reference, and string or textarea is needed',
+      'Source__c has the type reference, but must be string or textarea',
       ['read'],
     ],
     [
       'a lookup to another object',
       { Member__c: { referenceTo: ['Account'] } },
-      'Member__c leads to Account, and not to Contact',
+      'Member__c points to Account, not to Contact',
       ['read'],
     ],
     [
       'a lookup by another name',
       { Member__c: { relationshipName: 'Guest__r' } },
-      'Member__c has the relationship Guest__r, and not Member__r',
+      'Member__c has the relationship Guest__r, not Member__r',
       ['read'],
     ],
     [
       'a status without our value',
       { Status__c: { ...added.one } },
-      'Status__c does not take the value created, which new records get',
+      "Status__c doesn't accept the value created, which new records get",
       ['write'],
     ],
     [
       'a filter that is none',
       { text__c: { filterable: false } },
-      'text__c can not be filtered by',
+      "text__c can't be used in filters",
       ['filter'],
     ],
     [
       'a required field that nothing sets',
       { Must__c: { nillable: false } },
-      'Must__c is required in new records, and nothing in the mapping sets it',
+      "Must__c is required in new records, but the mapping doesn't set it",
       ['create'],
     ],
     [
       'an optional column that is not there',
       { Actor__c: null },
-      'Actor__c is not there, or the user may not see it',
+      "Actor__c doesn't exist, or the integration user can't see it",
       [],
     ],
     [
       'a further column of details',
       { Details_3__c: null },
-      'Details_3__c is not there, or the user may not see it',
+      "Details_3__c doesn't exist, or the integration user can't see it",
       [],
     ],
   ] as [string, Changes, string, string[]][]) {
@@ -247,8 +247,8 @@ describe('the description of an object', () => {
     ];
     const { faults, resources } = await look(columns, { recordTypes: types, quote: { set } });
     assert.deepEqual(faults, [
-      'Quote__c.Channel__c does not take the constant Web',
-      'Quote__c.Region__c does not take the constant North',
+      "Quote__c.Channel__c doesn't accept the constant Web",
+      "Quote__c.Region__c doesn't accept the constant North",
     ]);
     assert.deepEqual([...resources.quote.fit.recordTypeIds], [['travel', '012000000000001AAA']]);
     const recordType = (name: string) => ({
@@ -256,7 +256,7 @@ describe('the description of an object', () => {
       recordTypes: types,
     });
     assert.deepEqual((await look(columns, recordType('Old'))).faults, [
-      'Quote__c.RecordTypeId has the record type Old, which the user may not use',
+      "Quote__c.RecordTypeId has the record type Old, which the integration user can't use",
     ]);
     assert.deepEqual((await look(columns, recordType('New'))).faults, [
       'Quote__c.RecordTypeId has no record type New',

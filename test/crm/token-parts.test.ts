@@ -169,23 +169,23 @@ describe('the token endpoint', () => {
     ['invalid_grant', 'invalid assertion', /certificate/],
     ['invalid_grant', 'expired authorization code', /clock/],
     ['invalid_grant', 'user is locked', /locked/],
-    ['invalid_grant', 'ip restricted', /address of this machine/],
-    ['OAUTH_APP_BLOCKED', 'this app is blocked by admin', /unblock it in Setup/],
+    ['invalid_grant', 'ip restricted', /this machine's address/],
+    ['OAUTH_APP_BLOCKED', 'this app is blocked by admin', /Unblock it in Setup/],
     ['OAUTH_APPROVAL_ERROR_GENERIC', '', /API Access Control/],
     [
       'OAUTH_APP_ACCESS_DENIED',
       'user is not admin approved to access this app',
-      /assign the app's permission set/,
+      /Assign the app's permission set/,
     ],
     ['invalid_grant', '', /crm\.username/],
     ['invalid_client_id', 'client identifier invalid', /crm\.clientId/],
     ['invalid_client_credentials', '', /crm\.clientId/],
     ['invalid_app_access', 'user is not admin approved to access this app', /permission set/],
-    ['inactive_user', '', /activate/],
+    ['inactive_user', '', /Activate/],
     ['inactive_org', '', /org/],
     ['unsupported_grant_type', 'grant type not supported', /JWT bearer flow/],
     ['invalid_request', '', /JWT bearer flow/],
-    ['something_new', 'x', /not known/],
+    ['something_new', 'x', /doesn't know this error/],
   ];
   for (const [error, error_description, advice] of permanent) {
     it(`${error} (${error_description}) is for the operator to fix`, async () => {

@@ -257,7 +257,7 @@ it('a failed refresh asks to be repeated where that may help, and else says what
   const other = harness.addReplica({ environment: 'prod' });
   await harness.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
   for (let round = 0; round < 5; round++) await other.crm.tokens.refreshIfDue();
-  assert.match((await other.crm.tokens.fault())?.advice ?? '', /not active: activate it/);
+  assert.match((await other.crm.tokens.fault())?.advice ?? '', /isn't active. Activate it/);
   assert.equal(await harness.org.calls('token'), 2);
   assert.equal(await total(other.metrics, 'handoff_crm_token_acquisitions_total'), 1);
 });

@@ -151,7 +151,7 @@ describe('a gateway with its secrets in Vault', () => {
     assert.deepEqual([crm.reason, crm.sign_in?.error_description], ['sign_in', description]);
     assert.match(
       crm.advice ?? '',
-      /^Nobody approved the app for the integration user: set its permitted users/,
+      /^Nobody approved the app for the integration user\. Set the app's permitted users/,
     );
     assert.equal(gateway.output.filter((line) => line.includes('Salesforce gave no access token')).length, 1);
     await refusal.remove();

@@ -104,9 +104,9 @@ function problemsOf(resources: Resources, described: Described): OrgProblem[] {
 }
 
 function adviceFor({ column, problem, needs }: Misfit): string {
-  if (problem.includes('not there'))
+  if (problem.includes("doesn't exist"))
     return `Create it with \`handoff org package\`, name another ${column === null ? 'object' : 'field'} in the mapping, or give the integration user permission to see it.`;
-  if (problem.includes('may not'))
+  if (problem.includes('the integration user'))
     return 'Assign the permission set from `handoff org package` to the integration user.';
   if (needs.includes('create'))
     return 'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.';
@@ -323,7 +323,7 @@ function unseenProblem(object: string): OrgProblem {
     object,
     field: null,
     problem:
-      "isn't fully visible: the integration user lacks View All Records, and doesn't see what others own if the object is private",
+      "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private",
     advice: "Grant it; the package's permission set includes it.",
   };
 }

@@ -59,7 +59,7 @@ export class AssertionSigner {
       .setAudience(audience)
       .setExpirationTime(Math.floor(now() / 1000) + assertionSeconds)
       .sign(key)
-      .catch(() => this.#refuseKey('is not fit for RS256'));
+      .catch(() => this.#refuseKey("can't be used for RS256"));
   }
 
   async hasOtherKeyThan(keyVersion: string | null): Promise<boolean> {
@@ -71,7 +71,7 @@ export class AssertionSigner {
     const secret = await this.#readSecret();
     if (secret === 'unavailable') return this.#loaded?.key ?? this.#secretsUnavailable();
     this.#keyVersion = secret?.version ?? null;
-    if (secret === undefined) return this.#refuseKey('does not exist');
+    if (secret === undefined) return this.#refuseKey("doesn't exist");
     if (this.#loaded?.version !== secret.version) {
       const key = this.#parse(secret.value);
       const certificate = readCertificate(secret.value, key);
@@ -95,9 +95,9 @@ export class AssertionSigner {
       const key = createPrivateKey(pem);
       if (key.asymmetricKeyType === 'rsa') return key;
     } catch {
-      return this.#refuseKey('is not a private key in PEM');
+      return this.#refuseKey("isn't a private key in PEM format");
     }
-    return this.#refuseKey('is not an RSA key');
+    return this.#refuseKey("isn't an RSA key");
   }
 
   #refuseKey(fault: string): never {

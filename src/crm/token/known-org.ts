@@ -31,7 +31,7 @@ export async function noteOrg(
   const before = await readKnownOrg(cache, environment);
   if (orgId !== undefined && before.id !== undefined && orgId !== before.id) {
     const advice =
-      'If a sandbox was refreshed, or the settings lead to another org by intention, see salesforce-org.md, After a sandbox refresh.';
+      'If a sandbox was refreshed, or the settings name another org on purpose, see "After a sandbox refresh" in salesforce-org.md.';
     log.warn({ orgId, formerOrgId: before.id, advice }, 'Salesforce is a different org than before');
   }
   const record = JSON.stringify({ org_id: orgId ?? before.id, instance_url: instanceUrl });

@@ -46,7 +46,7 @@ const maxBytes = 256 * 1024;
 
 function noAnswer(error: unknown): never {
   if (!(error instanceof HttpFailure)) throw error;
-  const advice = `The token endpoint gave no answer (${error.message}). If it lasts, check crm.loginUrl and the way there.`;
+  const advice = `The token endpoint didn't answer (${error.message}). If that lasts, check crm.loginUrl and the network.`;
   throw new TokenFailure(error.kind, advice, { permanent: false });
 }
 
@@ -56,8 +56,8 @@ function readToken(answer: HttpAnswer): IssuedToken {
   const instanceUrl = readInstanceUrl(members?.['instance_url']);
   if (!isBearerToken(accessToken) || instanceUrl === undefined) {
     const advice =
-      'The token endpoint answered 200 without a usable access_token and instance_url (an https origin, http on this ' +
-      'machine only): check crm.loginUrl.';
+      'The token endpoint answered 200 without a usable access_token and instance_url (an https origin; http only on ' +
+      'this machine). Check crm.loginUrl.';
     throw new TokenFailure('unusable_answer', advice, { permanent: false });
   }
   const lifetimeSeconds = namedLifetime(members?.['expires_in'], accessToken);
@@ -98,108 +98,106 @@ const refusals: Refusal[] = [
     error: /^app_not_found$/,
     permanent: true,
     advice:
-      'The host that was asked does not know the app. Since spring 2026 external client apps sign in at the org itself: set ' +
-      "crm.loginUrl to the org's My Domain address (Setup, My Domain; https://mydomainname.my.salesforce.com) and leave crm.audience out. " +
-      'If it is so already: crm.loginUrl is that of another org; or crm.clientId is, since an app belongs to one org and a ' +
-      'refreshed sandbox is a new one; or the app does not admit the integration user: assign its permission set.',
+      "This host doesn't know the app. Since spring 2026, external client apps sign in at the org itself: set crm.loginUrl " +
+      "to the org's My Domain address (Setup, My Domain; https://mydomainname.my.salesforce.com) and leave crm.audience " +
+      'out. If it already is, crm.loginUrl may belong to another org, or crm.clientId may (an app belongs to one org, and a ' +
+      "refreshed sandbox is a new one), or the app doesn't admit the integration user: assign its permission set.",
   },
   {
     error: /^invalid_grant$/,
     description: /approved/i,
     permanent: true,
     advice:
-      'Nobody approved the app for the integration user: set its permitted users to pre-authorized by an ' +
-      'administrator and assign its permission set or profile to the user.',
+      "Nobody approved the app for the integration user. Set the app's permitted users to pre-authorized by an " +
+      'administrator, and assign its permission set or profile to the user.',
   },
   {
     error: /^invalid_grant$/,
     description: /audience/i,
     permanent: true,
     advice:
-      "The audience is wrong: set crm.loginUrl to the org's My Domain address (https://mydomainname.my.salesforce.com) and leave " +
-      'crm.audience out. Some orgs expect https://login.salesforce.com there, or https://test.salesforce.com for a sandbox: ' +
-      'set crm.audience then.',
+      "The audience is wrong. Set crm.loginUrl to the org's My Domain address (https://mydomainname.my.salesforce.com) and " +
+      'leave crm.audience out. Some orgs expect https://login.salesforce.com, or https://test.salesforce.com for a ' +
+      'sandbox; then set crm.audience to that.',
   },
   {
     error: /^invalid_grant$/,
     description: /expired/i,
     permanent: true,
-    advice: 'The CRM holds the assertion to be expired: set the clock of this machine.',
+    advice: "Salesforce considers the assertion expired. Correct this machine's clock.",
   },
   {
     error: /^invalid_grant$/,
     description: /assertion/i,
     permanent: true,
     advice:
-      'The CRM does not accept the signature: the private key and the certificate of the app do not belong ' +
-      'together, or crm.username is wrong.',
+      "Salesforce doesn't accept the signature. The private key doesn't belong to the app's certificate, or crm.username is wrong.",
   },
   {
     error: /^invalid_grant$/,
     description: /locked/i,
     permanent: true,
-    advice: 'The integration user is locked: unlock it in the org.',
+    advice: 'The integration user is locked. Unlock it in the org.',
   },
   {
     error: /./,
     description: /\bip\b.*(restrict|range)/i,
     permanent: true,
     advice:
-      'The org does not let the integration user sign in from the address of this machine: add it to the login IP ranges of its ' +
-      "profile, or relax the app's IP restrictions. Setup, Login History shows the address as Source IP.",
+      "The org doesn't let the integration user sign in from this machine's address. Add it to the login IP ranges of the " +
+      "user's profile, or relax the app's IP restrictions. Setup, Login History shows the address as Source IP.",
   },
   {
     error: /^(OAUTH_APP_BLOCKED|invalid_grant|invalid_client)$/i,
     description: /block/i,
     permanent: true,
     advice:
-      'An administrator has blocked the app in this org: unblock it in Setup, Connected Apps OAuth Usage.',
+      'An administrator has blocked the app in this org. Unblock it in Setup, Connected Apps OAuth Usage.',
   },
   {
     error: /^(OAUTH_APP_BLOCKED|OAUTH_APPROVAL_ERROR_GENERIC)$/i,
     permanent: true,
     advice:
-      'API Access Control of the org lets only apps in that it knows: install the app in Setup, Connected Apps OAuth Usage, and allow it ' +
-      'for the integration user, or give the user the permission Use Any API Client.',
+      "The org's API Access Control only lets in apps that it knows. Install the app in Setup, Connected Apps OAuth Usage, " +
+      'and allow it for the integration user, or give the user the permission Use Any API Client.',
   },
   {
     error: /^invalid_grant$/,
     permanent: true,
     advice:
-      'The CRM refuses the grant: check crm.username, that the app admits this user (pre-authorized), crm.audience, the private key, ' +
-      'and the clock of this machine.',
+      'Salesforce refuses the grant. Check crm.username, that the app admits this user (pre-authorized), crm.audience, the ' +
+      "private key, and this machine's clock.",
   },
   {
     error: /^invalid_client/,
     permanent: true,
     advice:
-      'The CRM does not know the app: crm.clientId must be its consumer key, and the app may need some minutes ' +
-      'after it was made.',
+      "Salesforce doesn't know the app. crm.clientId must be its consumer key, and a new app may need some minutes.",
   },
   {
     error: /^(invalid_app_access|OAUTH_APP_ACCESS_DENIED)$/i,
     permanent: true,
-    advice: "The integration user may not use the app: assign the app's permission set or profile to it.",
+    advice: "The integration user may not use the app. Assign the app's permission set or profile to it.",
   },
   {
     error: /^inactive_user$/,
     permanent: true,
-    advice: 'The integration user is not active: activate it in the org.',
+    advice: "The integration user isn't active. Activate it in the org.",
   },
-  { error: /^inactive_org$/, permanent: true, advice: 'The org is not active: ask its owner.' },
+  { error: /^inactive_org$/, permanent: true, advice: "The org isn't active. Ask its owner." },
   {
     error: /^(rate_limit_exceeded|login_rate_exceeded|temporarily_unavailable|server_error)$/i,
     permanent: false,
     advice:
-      'The CRM limits logins at the moment; if it lasts, look for other clients that log in as the same user.',
+      'Salesforce is limiting logins. If that lasts, look for other clients that log in as the same user.',
   },
   {
     error:
       /^(invalid_request|unsupported_grant_type|unsupported_response_type|unauthorized_client|invalid_scope)$/,
     permanent: true,
     advice:
-      'The CRM does not take the JWT bearer flow here: check crm.loginUrl, and that the flow is enabled for the ' +
-      'app by a certificate.',
+      "Salesforce doesn't accept the JWT bearer flow here. Check crm.loginUrl, and that the flow is enabled for the app by " +
+      'a certificate.',
   },
 ];
 
@@ -211,7 +209,7 @@ function refusal(answer: HttpAnswer, assertion: string): TokenFailure {
   const ofOrg = { error, error_description: shown(description, assertion) || null };
   const known = refusals.find((row) => row.error.test(error) && (row.description?.test(description) ?? true));
   const { advice, permanent } = known ?? {
-    advice: `An error that is not known here; status ${answer.status}.`,
+    advice: `The gateway doesn't know this error (status ${answer.status}).`,
     permanent: true,
   };
   const passing = answer.status >= 500 || answer.status === 429;
@@ -233,6 +231,6 @@ function text(value: unknown): string {
 
 /** Edges and proxies answer in HTML, or not as OAuth has it; that may pass. */
 function noErrorBody(status: number): TokenFailure {
-  const advice = `The token endpoint answered ${status} without an OAuth error: if it lasts, check crm.loginUrl.`;
+  const advice = `The token endpoint answered ${status} without an OAuth error. If that lasts, check crm.loginUrl.`;
   return new TokenFailure(`status_${status}`, advice, { permanent: false });
 }

@@ -289,7 +289,7 @@ export class TokenProvider {
     this.#shortMarginMs = isShort ? lifetimeMs / 2 : undefined;
     if (isShort) {
       const advice =
-        "Lengthen the session timeout of the CRM's app: at 5 minutes or less, tokens are renewed all the time.";
+        "Lengthen the app's session timeout in Salesforce. At 5 minutes or less, the gateway renews tokens all the time.";
       log.warn({ lifetimeSeconds: lifetimeMs / 1000, advice }, "Salesforce's access token expires very soon");
     }
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
@@ -307,7 +307,7 @@ export class TokenProvider {
     const failure =
       error instanceof TokenFailure
         ? error
-        : new TokenFailure('internal', 'Not foreseen: see the error.', { permanent: false });
+        : new TokenFailure('internal', 'This was unexpected. See the error.', { permanent: false });
     const waitMs = await backoff.failed(signer.keyVersion, {
       advice: failure.permanent ? failure.advice : null,
       refusal: failure.refusal ?? null,

@@ -100,7 +100,7 @@ export class AwsCalls {
       if (token === undefined) return names.filter((name) => name.startsWith(prefix));
     }
     throw new SecretsUnavailable(
-      `AWS Secrets Manager holds more than ${maxPages * 100} secrets below ${prefix}`,
+      `AWS Secrets Manager has more than ${maxPages * 100} secrets under ${prefix}`,
     );
   }
 
@@ -144,17 +144,14 @@ async function load({ region, timeoutMs }: AwsCallsOptions): Promise<Client> {
 const advice: [name: RegExp, advice: string][] = [
   [
     /^(Throttl|TooManyRequests|RequestLimitExceeded|LimitExceeded)/,
-    'it limits requests or versions of a secret',
+    "it's limiting requests, or the secret has too many versions",
   ],
-  [/^AccessDenied/, 'the IAM policy of these credentials does not allow it'],
-  [
-    /Token|Signature|ClientTokenId|AuthFailure/,
-    'it does not accept the credentials: they are wrong or have run out',
-  ],
-  [/Credentials/, 'there are no credentials: give the process a role or set those variables of the AWS SDK'],
-  [/^(Decryption|Encryption)Failure/, 'the KMS key of the secret can not be used with these credentials'],
+  [/^AccessDenied/, "these credentials' IAM policy doesn't allow it"],
+  [/Token|Signature|ClientTokenId|AuthFailure/, "it rejects the credentials: they're wrong or have expired"],
+  [/Credentials/, "there are no credentials: give the process a role, or set the AWS SDK's variables"],
+  [/^(Decryption|Encryption)Failure/, "these credentials can't use the secret's KMS key"],
   [/^(Timeout|Abort)/, 'no answer in time'],
-  [/^(Internal|ServiceUnavailable)/, 'it is out of order'],
+  [/^(Internal|ServiceUnavailable)/, "it isn't working"],
 ];
 
 /**

@@ -70,7 +70,7 @@ class AwsSecretsManager implements SecretsManager {
     checkSecretName(name);
     if (Buffer.byteLength(value) > maxSecretBytes) throw this.#tooLarge(name);
     // The service takes no empty text.
-    if (value === '') throw this.#unavailable(name, 'it can not be empty');
+    if (value === '') throw this.#unavailable(name, "a secret can't be empty");
     const write = () =>
       expected === null ? this.#create(name, value) : this.#replace(name, value, expected, nextStage);
     const version = await this.#guard(write);
@@ -200,7 +200,7 @@ class AwsSecretsManager implements SecretsManager {
   }
 
   #tooLarge(name: string): SecretsUnavailable {
-    return this.#unavailable(name, `${maxSecretBytes} bytes are the most`);
+    return this.#unavailable(name, `a secret can have at most ${maxSecretBytes} bytes`);
   }
 
   #unavailable(name: string, reason: string): SecretsUnavailable {
@@ -209,7 +209,7 @@ class AwsSecretsManager implements SecretsManager {
 }
 
 const blocked =
-  'a secret of that name has no value, or is scheduled for deletion, or its deletion was begun and not finished: ' +
+  'a secret of that name has no value, or is scheduled for deletion, or its deletion never finished: ' +
   'restore it, or delete it without recovery, then try again';
 
 function isInTheWay(error: unknown): boolean {

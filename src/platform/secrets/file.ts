@@ -47,7 +47,7 @@ export function createFileSecretsManager(options: { dir: string }): SecretsManag
     write: async (name, value, expected) => {
       const path = pathOf(name);
       if (Buffer.byteLength(value) > maxSecretBytes)
-        throw unavailable(path, `${maxSecretBytes} bytes are the most`);
+        throw unavailable(path, `a secret can have at most ${maxSecretBytes} bytes`);
       return exclusively(path, async () => {
         await checkVersion(path, expected);
         await replaceFile(path, value);
@@ -158,7 +158,7 @@ async function readSecret(path: string): Promise<Secret | undefined> {
 }
 
 async function readWhole(file: number, path: string, size: number): Promise<Buffer> {
-  if (size > maxSecretBytes) throw unavailable(path, `${maxSecretBytes} bytes are the most`);
+  if (size > maxSecretBytes) throw unavailable(path, `a secret can have at most ${maxSecretBytes} bytes`);
   const buffer = Buffer.allocUnsafe(size + 1);
   const { bytesRead } = await read(file, buffer, 0, buffer.length, 0);
   if (bytesRead <= size) return buffer.subarray(0, bytesRead);

@@ -38,8 +38,8 @@ export function parseKeySet(name: string, secret: Secret): KeySet {
     const [, version, base64] = line.exec(text) ?? [];
     if (version === undefined || base64 === undefined || keys.has(Number(version))) {
       throw new KeyUnusable(
-        `The secret ${name} must have lines <version>:<${keyBytes} bytes in base64>, the current version first, ` +
-          'each version once; it has another line.',
+        `Each line of the secret ${name} must be <version>:<${keyBytes} bytes in base64>, the current version first and ` +
+          'each version once.',
       );
     }
     const key = createSecretKey(base64, 'base64');

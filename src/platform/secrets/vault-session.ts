@@ -94,11 +94,12 @@ export class VaultSession {
     const answer = await this.#http.call({ method: 'GET', path: 'auth/token/lookup-self', token });
     if (answer.status === 403)
       throw new SecretsUnavailable(
-        'Vault refuses the token in VAULT_TOKEN: it has run out, was revoked, or may not look itself up',
+        "Vault refuses the token in VAULT_TOKEN: it has expired, was revoked, or isn't allowed to look itself up",
       );
     const data = asObject(answer.body?.['data']);
     const ttl = data?.['ttl'];
-    if (answer.status !== 200 || typeof ttl !== 'number') throw refusal('look up its token', answer);
+    if (answer.status !== 200 || typeof ttl !== 'number')
+      throw refusal("look up the gateway's token", answer);
     const lease = makeLease(token, ttl, data?.['renewable'] === true);
     if (!lease.isRenewable && lease.lifetimeMs !== Number.POSITIVE_INFINITY) this.#warnOfEnd(lease);
     return lease;
@@ -110,10 +111,11 @@ export class VaultSession {
     const answer = await this.#http.call({ method: 'POST', path, body: { role, jwt } });
     const lease = answer.status === 200 ? readLease(answer) : undefined;
     if (lease !== undefined) return lease;
-    if (answer.status !== 400 && answer.status !== 403) throw refusal(`sign in at ${path}`, answer);
+    if (answer.status !== 400 && answer.status !== 403)
+      throw refusal(`accept the sign-in at ${path}`, answer);
     throw new SecretsUnavailable(
-      `Vault refuses the role ${role} at ${path} (status ${answer.status}): check that the role exists, that it is ` +
-        'bound to the service account and namespace of this pod, and that Vault can review tokens of this cluster',
+      `Vault refuses the role ${role} at ${path} (status ${answer.status}): check that the role exists, that it's ` +
+        "bound to this pod's service account and namespace, and that Vault can review this cluster's tokens",
     );
   }
 
@@ -156,7 +158,7 @@ export class VaultSession {
     const answer = await this.#http.call({ method: 'POST', path: 'auth/token/renew-self', token, body: {} });
     const renewed = answer.status === 200 ? readLease(answer) : undefined;
     if (!this.#canSignInAgain) {
-      if (renewed === undefined) throw refusal('renew its token', answer);
+      if (renewed === undefined) throw refusal("renew the gateway's token", answer);
       // Its maximum is near: what remains can't be made longer, only the owner of the token can help.
       if (renewed.lifetimeMs <= lease.lifetimeMs / 2) this.#warnOfEnd(renewed);
       return renewed;

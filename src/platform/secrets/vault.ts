@@ -117,7 +117,7 @@ class VaultSecretsManager implements SecretsManager {
     const number = metadata['version'];
     if (answer.status === 404 && isAbsent(answer))
       return { secret: undefined, number: Number(number ?? 0), isBeingDeleted: false };
-    if (answer.status !== 200 || typeof number !== 'number') throw refusal(`give out ${path}`, answer);
+    if (answer.status !== 200 || typeof number !== 'number') throw refusal(`return ${path}`, answer);
     if (data['deleted'] === true) return { secret: undefined, number, isBeingDeleted: true };
     const secret = { value: this.#readValue(name, data['value']), version: versionOf(metadata) };
     return { secret, number, isBeingDeleted: false };
@@ -137,7 +137,7 @@ class VaultSecretsManager implements SecretsManager {
       if (!found.isBeingDeleted) return found;
       if (monotonicMs() > until) {
         throw new SecretsUnavailable(
-          `The deletion of ${this.#path('data', name)} in Vault was begun and not finished: ` +
+          `The deletion of ${this.#path('data', name)} in Vault never finished: ` +
             'run "vault kv metadata delete" on it, then try again',
         );
       }
@@ -155,7 +155,7 @@ class VaultSecretsManager implements SecretsManager {
       throw this.#conflict(name);
     const metadata = asObject(answer.body?.['data']) ?? {};
     if (answer.status !== 200 || typeof metadata['version'] !== 'number')
-      throw refusal(`take ${path}`, answer);
+      throw refusal(`store ${path}`, answer);
     return versionOf(metadata);
   }
 
@@ -178,7 +178,7 @@ class VaultSecretsManager implements SecretsManager {
 
   async #probe(): Promise<void> {
     const answer = await this.#call({ method: 'GET', path: 'auth/token/lookup-self' });
-    if (answer.status !== 200) throw refusal('look up its token', answer);
+    if (answer.status !== 200) throw refusal("look up the gateway's token", answer);
   }
 
   async #call(call: VaultCall): Promise<VaultAnswer> {
@@ -211,7 +211,7 @@ class VaultSecretsManager implements SecretsManager {
 
   #tooLarge(name: string): SecretsUnavailable {
     return new SecretsUnavailable(
-      `${this.#path('data', name)} in Vault: ${maxSecretBytes} bytes are the most`,
+      `${this.#path('data', name)} in Vault: a secret can have at most ${maxSecretBytes} bytes`,
     );
   }
 }

@@ -115,7 +115,7 @@ describe('secrets in AWS Secrets Manager', () => {
     const manager = connect();
     const version = await manager.write('half', 'one', null);
     server.fault = ({ action }) => (action === 'DeleteSecret' ? 'denied' : undefined);
-    await assert.rejects(manager.delete('half', version), /DeleteSecret: the IAM policy/);
+    await assert.rejects(manager.delete('half', version), /DeleteSecret: these credentials' IAM policy/);
     assert.equal(await manager.read('half'), undefined);
     await assert.rejects(manager.write('half', 'two', version), VersionConflict);
     await assert.rejects(manager.delete('half', version), VersionConflict);
@@ -157,18 +157,18 @@ describe('secrets in AWS Secrets Manager', () => {
 
   it('refuses what the service would not store', async () => {
     await assert.rejects(connect().write('large', 'é'.repeat(33_000), null), /65536 bytes/);
-    await assert.rejects(connect().write('empty', '', null), /can not be empty/);
+    await assert.rejects(connect().write('empty', '', null), /can't be empty/);
   });
 });
 
 describe('a failing AWS Secrets Manager', () => {
   const faults: Record<Exclude<AwsFault, 'lost'>, RegExp> = {
-    throttled: /limits requests.*ThrottlingException, request req-1/,
-    denied: /the IAM policy.*AccessDeniedException/,
-    broken: /out of order.*InternalServiceError/,
+    throttled: /limiting requests.*ThrottlingException, request req-1/,
+    denied: /IAM policy.*AccessDeniedException/,
+    broken: /isn't working.*InternalServiceError/,
     hang: /no answer in time/,
     reset: /ECONNRESET/,
-    signature: /does not accept the credentials.*InvalidSignatureException/,
+    signature: /rejects the credentials.*InvalidSignatureException/,
   };
   for (const [fault, reason] of Object.entries(faults)) {
     it(`says so: ${fault}`, async () => {

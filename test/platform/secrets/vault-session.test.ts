@@ -127,7 +127,7 @@ describe('a Kubernetes service account', () => {
     const manager = connectPod({ ttl: 3600 });
     await manager.read('a');
     server.fault = ({ path }) => (path.includes('gateway/b') ? 'forbidden' : undefined);
-    await assert.rejects(manager.read('b'), /permission denied: the policy/);
+    await assert.rejects(manager.read('b'), /permission denied: the token's policy/);
     assert.equal(countOf(logIn), 1);
   });
 
@@ -155,7 +155,7 @@ describe('a Kubernetes service account', () => {
     );
     await assert.rejects(
       connect({ ...missing, tokenFile, mount: 'other' }).read('a'),
-      /sign in at auth\/other\/login/,
+      /sign-in at auth\/other\/login/,
     );
   });
 

@@ -137,7 +137,7 @@ describe('secrets in Vault', () => {
       (error: Error) => /key "value"/.test(error.message) && !error.message.includes('hunter2'),
     );
     server.put('gateway/odd/b', { value: 'é'.repeat(33_000) });
-    await assert.rejects(connect().read('odd/b'), /odd\/b in Vault: 65536 bytes/);
+    await assert.rejects(connect().read('odd/b'), /odd\/b in Vault: a secret can have at most 65536 bytes/);
     await assert.rejects(connect().write('odd/c', 'é'.repeat(33_000), null), /65536 bytes/);
   });
 
@@ -167,15 +167,15 @@ describe('secrets in Vault', () => {
 
 describe('a failing Vault', () => {
   const faults: Record<Exclude<VaultFault, 'lost'>, RegExp> = {
-    sealed: /it is sealed/,
+    sealed: /it's sealed/,
     forbidden: /permission denied/,
-    throttled: /too many requests/,
-    broken: /out of order/,
+    throttled: /rate limit is reached/,
+    broken: /failing or not ready/,
     hang: /took too long/,
     reset: /UND_ERR_SOCKET|ECONNRESET/,
     html: /no such path/,
     huge: /more than 8388608 bytes/,
-    echo: /out of order/,
+    echo: /failing or not ready/,
   };
   for (const [fault, reason] of Object.entries(faults)) {
     it(`says so: ${fault}`, async () => {
@@ -201,7 +201,7 @@ describe('a failing Vault', () => {
   it('says that a write may have been done, and reads once more where a connection was lost', async () => {
     const manager = connect();
     server.fault = ({ method }) => (method === 'POST' ? 'lost' : undefined);
-    await assert.rejects(manager.write('lost/a', 'x', null), /whether it was executed is not known/);
+    await assert.rejects(manager.write('lost/a', 'x', null), /the call may have taken effect/);
     let times = 0;
     server.fault = () => (times++ === 0 ? 'reset' : undefined);
     assert.equal((await manager.read('lost/a'))?.value, 'x');

@@ -192,7 +192,7 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
       { fields: { State__c: { values: ['sold'] } } },
       { fields: { State__c: fields('x').State__c } },
       'State__c',
-      /status \(\w+\.State__c\) does not take the value created/,
+      /status \(\w+\.State__c\) doesn't accept the value created/,
     ],
     [
       'a currency becomes text',
@@ -220,21 +220,21 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
       { access: 'read' },
       { access: null },
       null,
-      /may not be written by the user/,
+      /can't be written by the integration user/,
     ],
     [
       'a field is deleted',
       { fields: { Class__c: null } },
       { fields: { Class__c: fields('x').Class__c } },
       'Class__c',
-      /rail_class \(\w+\.Class__c\) is not there/,
+      /rail_class \(\w+\.Class__c\) doesn't exist/,
     ],
     [
       'a field is read only',
       { fields: { Carrier__c: { access: 'read' } } },
       { fields: { Carrier__c: { access: null } } },
       'Carrier__c',
-      /source \(\w+\.Carrier__c\) may not be written/,
+      /source \(\w+\.Carrier__c\) can't be written/,
     ],
     [
       'the key is too short',
@@ -294,7 +294,7 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
     assert.deepEqual([response.status, code], [502, 'crm_error'], detail);
     assert.match(
       detail,
-      /Ticket__c\.State__c does not take the value pending, which bookings of reservations get/,
+      /Ticket__c\.State__c doesn't accept the value pending, which reservations' bookings get/,
     );
     await change({ fields: { State__c } });
     await eventually(async () => assert.equal((await reserve()).status, 201), {

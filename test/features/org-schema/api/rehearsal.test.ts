@@ -120,17 +120,20 @@ describe('an administrator changes the org', () => {
     await change(fields({ Stage__c: { values: values.slice(1) } }));
     await assertMisfit(
       await handOff(),
-      /status \(Travel_Offer__c\.Stage__c\) does not take the value created/,
+      /status \(Travel_Offer__c\.Stage__c\) doesn't accept the value created/,
     );
-    await assertLacks('Stage__c', /does not take the value created/);
+    await assertLacks('Stage__c', /doesn't accept the value created/);
     await repair(fields({ Stage__c: { values } }));
   });
 
   test('3 gives a field another type', async () => {
     await change(fields({ Budget__c: { type: 'text', length: 40, precision: null, scale: null } }));
     await assertMisfit(await create({ budget: 612.4 }), /budget \(Travel_Offer__c\.Budget__c\) was a number/);
-    await assertMisfit(await create({ budget: 612.4 }), /is text now: a restart takes it as it is/);
-    await assertLacks('Budget__c', /was a number when the service started and is text now/);
+    await assertMisfit(
+      await create({ budget: 612.4 }),
+      /is text now; restart the gateway to use it as it is/,
+    );
+    await assertLacks('Budget__c', /was a number when the gateway started and is text now/);
     assert.equal((await create({ budget: 'about 600' })).status, 201);
     assert.equal((await handOff()).status, 201);
     await change(fields({ Budget__c: { type: 'currency', precision: 12, scale: 2, length: null } }));
@@ -139,24 +142,24 @@ describe('an administrator changes the org', () => {
 
   test('4 makes an object read only', async () => {
     await change({ objects: { [offers]: { access: 'read' } } });
-    await assertMisfit(await handOff(), /needs it: Travel_Offer__c may not be written by the user/);
-    await assertLacks(null, /may not be written/);
+    await assertMisfit(await handOff(), /needs it: Travel_Offer__c can't be written by the integration user/);
+    await assertLacks(null, /can't be written/);
     await repair({ objects: { [offers]: { access: null } } });
   });
 
   test('5 deletes a field', async () => {
     const { Nights__c } = await fieldsNow();
     await change(fields({ Nights__c: null }));
-    await assertMisfit(await handOff({ nights: 3 }), /nights \(Travel_Offer__c\.Nights__c\) is not there/);
-    await assertLacks('Nights__c', /is not there, or the user may not see it/);
+    await assertMisfit(await handOff({ nights: 3 }), /nights \(Travel_Offer__c\.Nights__c\) doesn't exist/);
+    await assertLacks('Nights__c', /doesn't exist, or the integration user can't see it/);
     assert.equal((await handOff()).status, 201);
     await repair(fields({ Nights__c }), () => handOff({ nights: 3 }));
   });
 
   test('6 takes the right to edit a field away', async () => {
     await change(fields({ Supplier__c: { access: 'read' } }));
-    await assertMisfit(await handOff(), /source \(Travel_Offer__c\.Supplier__c\) may not be written/);
-    await assertLacks('Supplier__c', /may not be written/);
+    await assertMisfit(await handOff(), /source \(Travel_Offer__c\.Supplier__c\) can't be written/);
+    await assertLacks('Supplier__c', /can't be written/);
     await repair(fields({ Supplier__c: { access: null } }));
   });
 
@@ -232,7 +235,7 @@ describe('an administrator changes the org', () => {
     await change({ objects: { [offers]: { recordTypes: { Travel: { available: false } } } } });
     await assertMisfit(
       await handOff(),
-      /Travel_Offer__c\.RecordTypeId has the record type Travel, which the user may not use/,
+      /Travel_Offer__c\.RecordTypeId has the record type Travel, which the integration user can't use/,
     );
     await assertLacks('RecordTypeId', /record type Travel/);
     await repair({ objects: { [offers]: { recordTypes: { Travel: { available: null } } } } });

@@ -290,7 +290,7 @@ describe('an org with objects and fields of its own', () => {
     ];
     for (const send of inNeed) {
       const problem = await assertProblem(await send(), 502, 'crm_error');
-      assert.match(problem.detail, /nights \(Travel_Offer__c\.Nights__c\) is not there/);
+      assert.match(problem.detail, /nights \(Travel_Offer__c\.Nights__c\) doesn't exist/);
     }
     await made(handOff(offer({})));
     const booking = { ...quoteWith({}), total: 10 };
@@ -304,7 +304,9 @@ describe('an org with objects and fields of its own', () => {
     for (let found: object[] = []; found.length === 0; await sleep(50)) {
       found = await lacks();
       if (found.length > 0)
-        assert.deepEqual(found, [{ ...misfit, problem: 'is not there, or the user may not see it' }]);
+        assert.deepEqual(found, [
+          { ...misfit, problem: "doesn't exist, or the integration user can't see it" },
+        ]);
     }
     assert.match(
       await (await fetch(`${gateway.operationsUrl}/metrics`)).text(),
