@@ -5,7 +5,7 @@ import type { JsonObject } from './json.ts';
 export interface AcceptedHandoff {
   /** External ID of the hand-off, and of its record in the CRM. */
   external_id: string;
-  /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  /** Type of record that the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
   /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. Known values: `awaiting_approval`, `accepted`, `created`, `failed`, `cancelled`, `rejected`. Others may be added; treat an unknown one as such. */
   status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | (string & {});
@@ -19,7 +19,7 @@ export interface AcceptedHandoff {
     title: string;
     /** The HTTP status that it stands for. */
     status: number;
-    /** What is wrong. */
+    /** Explanation of the problem. */
     detail: string;
     /** The stable name of the problem. */
     code: string;
@@ -85,7 +85,7 @@ export interface AcceptedHandoff {
     /** E-mail address. */
     email: string | null;
   } | null | undefined;
-  /** What will be written, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the credentials' permission names fields: null unless it names all of these, and `created_by` only if it names that. */
+  /** Content to write, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the credentials' permission names fields: null unless it names all of these, and `created_by` only if it names that. */
   request: {
     /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
     trip_id: string;
@@ -102,7 +102,7 @@ export interface AcceptedHandoff {
       verified: boolean;
     };
     result: {
-      /** What was chosen, for people. */
+      /** Name of the chosen offer, for people. */
       name: string;
       /** The supplier that it came from. */
       source: string;
@@ -124,7 +124,7 @@ export interface AuditEvent {
   /** Id of the event. */
   id: string;
   timestamp: string;
-  /** What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`. Known values: `consumer.created`, `consumer.updated`, `consumer.rotated`, `consumer.disabled`, `consumer.enabled`, `consumer.revoked`, `handoff.approved`, `handoff.rejected`. Others may be added; treat an unknown one as such. */
+  /** The action. If `enabled` changed together with other fields, it is `consumer.enabled` or `consumer.disabled`. Known values: `consumer.created`, `consumer.updated`, `consumer.rotated`, `consumer.disabled`, `consumer.enabled`, `consumer.revoked`, `handoff.approved`, `handoff.rejected`. Others may be added; treat an unknown one as such. */
   action: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | 'handoff.approved' | 'handoff.rejected' | (string & {});
   /** Who did it. */
   actor: {
@@ -148,7 +148,7 @@ export interface AuditEvent {
   };
   /** The request's address; null if there was none. */
   address: string | null;
-  /** What the client called itself. */
+  /** The User-Agent header of the request. */
   user_agent: string | null;
   /** The X-Request-Id of the request. */
   request_id: string | null;
@@ -233,7 +233,7 @@ export interface Booking {
   trip_id: string | null;
   /** External ID of the member. */
   member_id: string | null;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string | null;
   /** The supplier that it came from. */
   source: string | null;
@@ -274,7 +274,7 @@ export interface BookingChange {
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name?: string | undefined;
   /** The supplier that it came from. */
   source?: string | undefined;
@@ -301,7 +301,7 @@ export interface Consumer {
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
-  /** What the consumer may do. */
+  /** Permissions of the consumer. */
   permissions: ({
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
@@ -409,7 +409,7 @@ export interface ConsumerWithUse {
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
-  /** What the consumer may do. */
+  /** Permissions of the consumer. */
   permissions: ({
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
@@ -494,7 +494,7 @@ export interface CreatedConsumer {
   /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */
   mode: 'live' | 'test' | (string & {});
   apiKey: string;
-  /** What the consumer may do. */
+  /** Permissions of the consumer. */
   permissions: ({
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
@@ -599,7 +599,7 @@ export interface CrmUsage {
   consumer_id: string | null;
   /** Its name; null if it was revoked. */
   consumer_name: string | null;
-  /** What the calls did; null unless `by=operation`. */
+  /** Operation of the calls; null unless `by=operation`. */
   operation: string | null;
   /** The day in UTC; null unless `by=day`. */
   day: string | null;
@@ -618,15 +618,15 @@ export interface CrmUsageReport {
 
 /** Something that happened to a resource. */
 export interface Event {
-  /** The same wherever the event appears, so that readers can skip repeats. */
+  /** Id of the event. It stays the same wherever the event appears, so readers can skip repeats. */
   id: string;
-  /** What has happened. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`, `consumer.allowance_used`. Others may be added; treat an unknown one as such. */
+  /** Type of the event. Known values: `quote.created`, `quote.updated`, `quote.deleted`, `booking.created`, `booking.updated`, `booking.deleted`, `member.created`, `member.updated`, `member.deleted`, `handoff.awaiting_approval`, `handoff.rejected`, `handoff.created`, `handoff.failed`, `reservation.confirmed`, `reservation.cancelled`, `reservation.failed`, `reservation.needs_attention`, `webhook_endpoint.disabled`, `consumer.allowance_used`. Others may be added; treat an unknown one as such. */
   type: 'quote.created' | 'quote.updated' | 'quote.deleted' | 'booking.created' | 'booking.updated' | 'booking.deleted' | 'member.created' | 'member.updated' | 'member.deleted' | 'handoff.awaiting_approval' | 'handoff.rejected' | 'handoff.created' | 'handoff.failed' | 'reservation.confirmed' | 'reservation.cancelled' | 'reservation.failed' | 'reservation.needs_attention' | 'webhook_endpoint.disabled' | 'consumer.allowance_used' | (string & {});
   /** When it happened; for CRM records, in whole seconds. The order is the feed's. */
   occurred_at: string;
   /** Present on test consumers' events. Known values: `test`. Others may be added; treat an unknown one as such. */
   mode?: 'test' | (string & {}) | undefined;
-  /** What it happened to. */
+  /** The resource it happened to. */
   resource: {
     /** Type of the resource. */
     type: string;
@@ -667,12 +667,12 @@ export interface Fault {
   parameter?: string | undefined;
   /** Name of a header. */
   header?: string | undefined;
-  /** What is wrong there. */
+  /** Explanation of the fault, for people. */
   message: string;
 }
 
 export interface HandoffAcceptance {
-  /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  /** Type of record that the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
   /** It is stored, and delivered to the CRM: at once or once another consumer has approved it. Known values: `accepted`, `awaiting_approval`. Others may be added; treat an unknown one as such. */
   status: 'accepted' | 'awaiting_approval' | (string & {});
@@ -687,11 +687,11 @@ export interface HandoffCheck {
   problems: ({
     /** Code of the problem that the hand-off would be answered with. */
     code: string;
-    /** What is wrong. */
+    /** Explanation of the problem. */
     detail: string;
     /** The places in the body. */
     errors: ({
-      /** What is wrong there. */
+      /** Explanation of the fault. */
       message: string;
     })[];
   })[];
@@ -701,7 +701,7 @@ export interface HandoffCheck {
     code: 'possible_duplicate' | 'offer_ends_soon' | (string & {});
     /** The place in the body. */
     pointer: string;
-    /** What may be unwanted. */
+    /** Explanation of the warning. */
     detail: string;
     /** External ID of the record, created by the gateway. */
     external_id: string | null;
@@ -711,9 +711,9 @@ export interface HandoffCheck {
 export interface HandoffConfirmation {
   /** The record's own id in the CRM. */
   id: string;
-  /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  /** Type of record that the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `created`. Others may be added; treat an unknown one as such. */
+  /** Outcome. `existing`, `updated`: the offer was handed off before. Known values: `created`. Others may be added; treat an unknown one as such. */
   status: 'created' | (string & {});
   /** External ID of the record, created by the gateway. */
   external_id: string;
@@ -736,9 +736,9 @@ export interface HandoffRejection {
 export interface HandoffRepetition {
   /** The record's own id in the CRM. */
   id: string;
-  /** What the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+  /** Type of record that the result became. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** What happened. `existing`, `updated`: the offer was handed off before. Known values: `existing`, `updated`. Others may be added; treat an unknown one as such. */
+  /** Outcome. `existing`, `updated`: the offer was handed off before. Known values: `existing`, `updated`. Others may be added; treat an unknown one as such. */
   status: 'existing' | 'updated' | (string & {});
   /** External ID of the record, created by the gateway. */
   external_id: string;
@@ -756,9 +756,9 @@ export interface Health {
       /** Display name of the integration user, not its user name. */
       Name: string;
     } | null;
-    /** What doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent. Known values: `sign_in`, `data`, `version`, `network`. Others may be added; treat an unknown one as such. */
+    /** The part that doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent. Known values: `sign_in`, `data`, `version`, `network`. Others may be added; treat an unknown one as such. */
     reason?: 'sign_in' | 'data' | 'version' | 'network' | (string & {}) | undefined;
-    /** What the operator has to fix so that the CRM gives the gateway access; otherwise absent. */
+    /** Advice for the operator while the CRM refuses the gateway access; otherwise absent. */
     advice?: string | undefined;
     /** Why the org refused the last sign-in; otherwise absent. */
     sign_in?: {
@@ -773,7 +773,7 @@ export interface Health {
       object: string;
       /** The field's name in the CRM; null: the object itself. */
       field: string | null;
-      /** What is wrong with it. */
+      /** Explanation of the fault. */
       problem: string;
     })[] | undefined;
     /** Use of the daily CRM call quota, as last reported to any replica. Before that: absent, or, where a budget is set, the gateway's own `used` and `limit`. */
@@ -837,7 +837,7 @@ export interface Health {
   } | undefined;
 }
 
-/** What happened to a record. */
+/** History of a record. */
 export interface History {
   /** Oldest first. */
   data: HistoryEntry[];
@@ -845,7 +845,7 @@ export interface History {
 
 /** Something that happened. */
 export interface HistoryEntry {
-  /** When it happened. What the CRM reports has the CRM's time, in whole seconds. */
+  /** When it happened. For changes in the CRM, the CRM's time in whole seconds. */
   at: string;
   /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
@@ -901,11 +901,11 @@ export interface MemberPage {
 }
 
 export interface MemberWebhook {
-  /** What happened: member.created, member.updated, member.deleted. Others are kept and ignored. */
+  /** Type of the event: member.created, member.updated, member.deleted. Others are kept and ignored. */
   type: string;
   /** When it happened, RFC 3339. */
   timestamp: string;
-  /** What it happened to. */
+  /** The member it happened to. */
   data: {
     /** External ID of the member, a UUID; the three types above need it. */
     external_id?: string | undefined;
@@ -914,17 +914,17 @@ export interface MemberWebhook {
 
 /** A restaurant of the dining partner. */
 export interface Merchant {
-  /** The restaurant, as the partner calls it. */
+  /** The partner's id of the restaurant. */
   merchant_id: string;
-  /** What people call it. */
+  /** Name, for people. */
   name: string;
   /** IANA name of its time zone. */
   time_zone: string;
-  /** What is booked there. */
+  /** A service that can be booked there. */
   services: ({
-    /** What is booked there, as the partner calls it. */
+    /** The partner's id of the service. */
     service_id: string;
-    /** What people call it. */
+    /** Name, for people. */
     name: string;
   })[];
 }
@@ -943,7 +943,7 @@ export interface NewBooking {
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string;
   /** The supplier that it came from. */
   source: string;
@@ -952,7 +952,7 @@ export interface NewBooking {
 }
 
 export interface NewHandoff {
-  /** What the result becomes in Salesforce. */
+  /** Type of record that the result becomes in the CRM. */
   type: 'quote' | 'booking';
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id: string;
@@ -960,7 +960,7 @@ export interface NewHandoff {
   member_id: string;
   /** The search result that was chosen. */
   result: {
-    /** What was chosen, for people. */
+    /** Name of the chosen offer, for people. */
     name: string;
     /** The supplier that it came from. */
     source: string;
@@ -971,7 +971,7 @@ export interface NewHandoff {
   valid_until?: string | undefined;
   /** The offer's own reference at its source. If it is handed off again for the same trip, at any time and with any key, the offer is found and no second record is created. */
   reference?: string | undefined;
-  /** What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+  /** Action if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
   on_repeat?: 'return' | 'update' | undefined;
 }
 
@@ -980,7 +980,7 @@ export interface NewQuote {
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string;
   /** The supplier that it came from. */
   source: string;
@@ -993,13 +993,13 @@ export interface NewReservation {
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string;
   /** The table that is wanted. */
   dining: {
-    /** The restaurant, as the partner calls it. */
+    /** The partner's id of the restaurant. */
     merchant_id: string;
-    /** What is booked there. */
+    /** The partner's id of the service to book. */
     service_id: string;
     /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
     start_at: string;
@@ -1035,7 +1035,7 @@ export interface NewWebhookEndpoint {
 export interface OAuthError {
   /** Code of RFC 6749. */
   error: string;
-  /** What is wrong, for people. */
+  /** Explanation of the error, for people. */
   error_description: string;
 }
 
@@ -1049,7 +1049,7 @@ export interface OwnConsumer {
   mode: 'live' | 'test' | (string & {});
   /** The active API key; null where every pair was rotated out. */
   apiKey: string | null;
-  /** What the consumer may do. */
+  /** Permissions of the consumer. */
   permissions: ({
     /** Known values: `members`, `quotes`, `bookings`, `consumers`, `webhooks`. Others may be added; treat an unknown one as such. */
     resource: 'members' | 'quotes' | 'bookings' | 'consumers' | 'webhooks' | (string & {});
@@ -1133,7 +1133,7 @@ export interface Problem {
   title: string;
   /** The HTTP status. */
   status: number;
-  /** What is wrong this time. */
+  /** Explanation of the problem, for people. */
   detail: string;
   /** The stable name of the problem, for programs. Others may be added; treat an unknown one by its status. */
   code: 'invalid_request' | 'malformed_json' | 'idempotency_key_missing' | 'idempotency_key_invalid' | 'invalid_cursor' | 'cursor_expired' | 'invalid_credentials' | 'permission_denied' | 'approval_required' | 'address_not_allowed' | 'not_found' | 'method_not_allowed' | 'idempotency_in_progress' | 'conflict' | 'precondition_failed' | 'payload_too_large' | 'unsupported_media_type' | 'idempotency_key_reused' | 'member_not_found' | 'details_too_large' | 'crm_rejected' | 'offer_expired' | 'partner_rejected' | 'rate_limited' | 'allowance_exhausted' | 'internal_error' | 'crm_error' | 'partner_error' | 'crm_unavailable' | 'crm_quota_exhausted' | 'partner_unavailable' | 'store_unavailable' | 'secrets_unavailable' | 'crm_timeout' | 'partner_timeout' | (string & {});
@@ -1175,7 +1175,7 @@ export interface Quote {
   trip_id: string | null;
   /** External ID of the member. */
   member_id: string | null;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string | null;
   /** The supplier that it came from. */
   source: string | null;
@@ -1216,7 +1216,7 @@ export interface QuoteChange {
   trip_id?: string | undefined;
   /** External ID of the member. */
   member_id?: string | undefined;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name?: string | undefined;
   /** The supplier that it came from. */
   source?: string | undefined;
@@ -1243,7 +1243,7 @@ export interface Reservation {
   trip_id: string;
   /** External ID of the member. */
   member_id: string;
-  /** What was chosen, for people. */
+  /** Name of the chosen offer, for people. */
   name: string;
   /** Its record in the CRM. */
   booking: {
@@ -1322,9 +1322,9 @@ export interface Rotation {
 }
 
 export interface Series {
-  /** What was counted. */
+  /** Name of the series. */
   name: string;
-  /** What a value of 1 means. */
+  /** Unit of the values. */
   unit: string;
   /** Oldest first. Intervals without data are left out. */
   points: ((string | number)[])[];
@@ -1345,7 +1345,7 @@ export interface Token {
   token_type: 'Bearer' | (string & {});
   /** Seconds. */
   expires_in: number;
-  /** What the token is for; it may be less than was asked for. */
+  /** Scopes of the token; it may have fewer than were asked for. */
   scope: string;
 }
 
@@ -1407,9 +1407,9 @@ export interface TripConfirmation {
   trip_id: string;
   /** One for each item of the request, in its order. */
   items: ({
-    /** Salesforce's own identifier of the record; absent until there is one. */
+    /** The record's own id in the CRM; absent until there is one. */
     id?: string | undefined;
-    /** What the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
+    /** Type of record that the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
     type: 'quote' | 'booking' | (string & {});
     /** `existing`, `updated`: the item was handed off before. `accepted`, `awaiting_approval`: a hand-off of its own that waits. `failed`: it was refused; `problem` says why. Known values: `created`, `existing`, `updated`, `accepted`, `awaiting_approval`, `failed`. Others may be added; treat an unknown one as such. */
     status: 'created' | 'existing' | 'updated' | 'accepted' | 'awaiting_approval' | 'failed' | (string & {});
@@ -1429,11 +1429,11 @@ export interface TripHandoff {
   atomic?: boolean | undefined;
   /** The search results that were chosen. */
   items: ({
-    /** What the result becomes in Salesforce. */
+    /** Type of record that the result becomes in the CRM. */
     type: 'quote' | 'booking';
     /** The search result that was chosen. */
     result: {
-      /** What was chosen, for people. */
+      /** Name of the chosen offer, for people. */
       name: string;
       /** The supplier that it came from. */
       source: string;
@@ -1444,7 +1444,7 @@ export interface TripHandoff {
     valid_until?: string | undefined;
     /** The offer's own reference at its source. If it is handed off again for the same trip, at any time and with any key, the offer is found and no second record is created. */
     reference?: string | undefined;
-    /** What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
+    /** Action if the offer was handed off before: `return` (default) changes nothing, `update` writes name and details again. Needs `reference`. */
     on_repeat?: 'return' | 'update' | undefined;
   })[];
 }
@@ -1619,7 +1619,7 @@ export interface ListHandoffsQuery {
   cursor?: string | undefined;
   /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. */
   status?: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | undefined;
-  /** What the result becomes. */
+  /** Type of record that the result becomes. */
   type?: 'quote' | 'booking' | undefined;
   /** The trip it belongs to: a UUID that its caller makes, once for each trip. */
   trip_id?: string | undefined;
@@ -1733,9 +1733,9 @@ export interface ListReservationsQuery {
 
 /** Check whether a table is free: what can be asked for. */
 export interface GetTableAvailabilityQuery {
-  /** The restaurant, as the partner calls it. */
+  /** The partner's id of the restaurant. */
   merchant_id: string;
-  /** What is booked there. */
+  /** The partner's id of the service to book. */
   service_id: string;
   /** When the table is wanted: RFC 3339 in UTC (it ends in Z), whole seconds. */
   start_at: string;
@@ -1845,7 +1845,7 @@ export interface ListAuditEventsQuery {
   limit?: number | undefined;
   /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`. */
+  /** The action. If `enabled` changed together with other fields, it is `consumer.enabled` or `consumer.disabled`. */
   action?: 'consumer.created' | 'consumer.updated' | 'consumer.rotated' | 'consumer.disabled' | 'consumer.enabled' | 'consumer.revoked' | 'handoff.approved' | 'handoff.rejected' | undefined;
   /** Id of the consumer, name of the operating system user, or `service`. */
   actor_id?: string | undefined;

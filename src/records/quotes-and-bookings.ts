@@ -23,7 +23,7 @@ const fields = {
     filter: true,
   }),
   name: text('Name__c', {
-    description: 'What was chosen, for people.',
+    description: 'Name of the chosen offer, for people.',
     example: 'Hotel Miramar, Málaga: double room with sea view, 3 nights',
     writable: true,
     required: true,

@@ -22,7 +22,7 @@ export const problemSchema = {
       maximum: 599,
       description: 'The HTTP status.',
     },
-    detail: { type: 'string', maxLength: 4000, description: 'What is wrong this time.' },
+    detail: { type: 'string', maxLength: 4000, description: 'Explanation of the problem, for people.' },
     code: {
       type: 'string',
       maxLength: 100,
@@ -92,6 +92,6 @@ export const faultSchema = {
     },
     parameter: { type: 'string', maxLength: 200, description: 'Name of a path or query parameter.' },
     header: { type: 'string', maxLength: 200, description: 'Name of a header.' },
-    message: { type: 'string', maxLength: 1000, description: 'What is wrong there.' },
+    message: { type: 'string', maxLength: 1000, description: 'Explanation of the fault, for people.' },
   },
 };

@@ -52,7 +52,7 @@ const orgFault = Type.Object(
     field: Type.Union([Type.String({ maxLength: 80 }), Type.Null()], {
       description: "The field's name in the CRM; null: the object itself.",
     }),
-    problem: Type.String({ description: 'What is wrong with it.', maxLength: 500 }),
+    problem: Type.String({ description: 'Explanation of the fault.', maxLength: 500 }),
   },
   { additionalProperties: false },
 );
@@ -67,13 +67,12 @@ const platformEntries = {
     reason: Type.Optional(
       Type.Enum(['sign_in', 'data', 'version', 'network'], {
         description:
-          "What doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent.",
+          "The part that doesn't work: signing in, all data calls, the API version, or the connection to the CRM; otherwise absent.",
       }),
     ),
     advice: Type.Optional(
       Type.String({
-        description:
-          'What the operator has to fix so that the CRM gives the gateway access; otherwise absent.',
+        description: 'Advice for the operator while the CRM refuses the gateway access; otherwise absent.',
         maxLength: 1000,
       }),
     ),

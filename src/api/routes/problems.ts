@@ -16,7 +16,7 @@ export const problemRoute: Route = defineRoute({
   path: '/v1/problems/:code',
   operationId: 'getProblem',
   tag: 'Operations',
-  summary: 'What a problem means',
+  summary: 'Read what a problem means',
   description: 'Plain text; a browser, which accepts `text/html`, gets a page.',
   permission: { none: 'documentation is public' },
   idempotencyKey: 'ignored',
@@ -35,7 +35,7 @@ export const problemRoute: Route = defineRoute({
   },
   answers: {
     200: {
-      description: 'What happened, whether anything was done, and what to do.',
+      description: 'Explains what happened, whether anything was done, and what to do.',
       headers: { Vary: 'Accept' },
       otherMedia: ['text/plain', 'text/html'],
     },

@@ -35,7 +35,7 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
   conflict: { code: 'conflict', detail: 'The record is locked in the CRM, for example by an approval.' },
   unreachable: { code: 'crm_unavailable', detail: "The CRM can't be reached.", retryAfter: 5 },
   lost: { code: 'crm_unavailable', detail: "The CRM didn't finish its response.", retryAfter: 5 },
-  timeout: { code: 'crm_timeout', detail: 'The CRM did not answer in time.' },
+  timeout: { code: 'crm_timeout', detail: "The CRM didn't answer in time." },
   failed: { code: 'crm_error', detail: 'The CRM failed while processing the request.' },
   no_token: {
     code: 'crm_unavailable',

@@ -101,7 +101,7 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   return {
     checkSignature(headers, body) {
       if (secrets.value === undefined) {
-        const detail = 'The secrets manager that holds the webhook secrets is not available.';
+        const detail = "The secrets manager that holds the webhook secrets isn't available.";
         throw new Problem('secrets_unavailable', detail, { retryAfter: 5 });
       }
       const fault = checkSignature(headers, body, secrets.value, clock());

@@ -56,7 +56,7 @@ export function discoveryRoutes(
     textRoute(
       '/llms.txt',
       'getLlmsText',
-      'What the gateway is, for language models',
+      'Read about the gateway, for language models',
       'text/markdown; charset=utf-8',
       () => llmsText(publicUrl(), all(), hasTools()),
     ),

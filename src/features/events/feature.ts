@@ -124,7 +124,7 @@ export const events = defineFeature({
   name: 'events',
   settings: eventsPart,
   metrics: eventMetrics,
-  tags: { Events: 'What has happened to records and reservations, by any user or system.' },
+  tags: { Events: 'Events about records and reservations, caused by any user or system.' },
   health: { changes: changesHealth },
   start,
   routes: (parts: EventParts, cursors) => [listEventsRoute(parts, cursors)],

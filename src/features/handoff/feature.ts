@@ -97,7 +97,7 @@ const handoffSettings = {
     'HANDOFF_QUEUE_LIMIT_PER_CONSUMER',
     Type.Integer({ minimum: 1, maximum: 10_000_000 }),
     (earlier) => Math.max(1, Math.floor(Number(earlier['handoff.queueLimit']) / 5)),
-    'The same for one consumer; defaults to a fifth of `handoff.queueLimit`.',
+    'Most stored hand-offs of one consumer; defaults to a fifth of `handoff.queueLimit`.',
   ),
   'handoff.repeatWindowSeconds': setting(
     'HANDOFF_REPEAT_WINDOW_SECONDS',

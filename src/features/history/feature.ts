@@ -6,7 +6,7 @@ import { type HistoryParts, historyRoutes } from './routes/history.ts';
 
 export const history = defineFeature({
   name: 'history',
-  tags: { History: 'What happened to a quote, a booking, a reservation or a hand-off.' },
+  tags: { History: 'History of a quote, a booking, a reservation or a hand-off.' },
   start,
   routes: (parts: HistoryParts, _cursors, _all, possible) => historyRoutes(parts, possible),
 });

@@ -211,7 +211,7 @@ async function atSecrets<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (cause) {
     if (!(cause instanceof SecretsUnavailable)) throw cause;
-    const detail = "The secrets manager, which keeps webhook endpoints' secrets, is not available.";
+    const detail = "The secrets manager, which keeps webhook endpoints' secrets, isn't available.";
     throw new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
   }
 }

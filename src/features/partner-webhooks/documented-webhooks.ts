@@ -59,11 +59,11 @@ function bodySchema({ type, resource }: { type: string; resource: string }, data
   const { member: _member, ...properties } = eventSchema.properties;
   return Type.Object({
     ...properties,
-    type: Type.Literal(type, { description: 'What has happened.', examples: [type] }),
+    type: Type.Literal(type, { description: 'Type of the event.', examples: [type] }),
     timestamp: Type.String({
       format: 'date-time',
       maxLength: 24,
-      description: 'The same as `occurred_at`.',
+      description: 'Equal to `occurred_at`.',
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
     resource: Type.Object({

@@ -28,16 +28,21 @@ export const peopleSettings = {
     'PEOPLE_LABEL',
     like('^\\P{C}{1,60}$', 'up to 60 characters', 60),
     'your company account',
-    'What the button says after `Sign in with`.',
+    'Text on the button after `Sign in with`.',
   ),
-  'people.only': setting('PEOPLE_ONLY', Type.Boolean(), false, 'The console has no form for API keys.'),
+  'people.only': setting('PEOPLE_ONLY', Type.Boolean(), false, "Removes the console's form for API keys."),
   'people.idleMinutes': setting(
     'PEOPLE_IDLE_MINUTES',
     moreThanZero(10_080),
     60,
-    'When a session without requests ends.',
+    'How long a session lasts without requests.',
   ),
-  'people.sessionHours': setting('PEOPLE_SESSION_HOURS', moreThanZero(720), 12, 'When every session ends.'),
+  'people.sessionHours': setting(
+    'PEOPLE_SESSION_HOURS',
+    moreThanZero(720),
+    12,
+    'How long a session lasts at most.',
+  ),
 };
 
 export type PeopleSettings = SettingsOf<typeof peopleSettings>;

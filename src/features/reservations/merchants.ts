@@ -6,8 +6,8 @@ const shortText = (description: string, example: string) =>
 
 export const merchantSchema = Type.Object(
   {
-    merchant_id: shortText('The restaurant, as the partner calls it.', 'casa-olivo-7'),
-    name: shortText('What people call it.', 'Casa Olivo'),
+    merchant_id: shortText("The partner's id of the restaurant.", 'casa-olivo-7'),
+    name: shortText('Name, for people.', 'Casa Olivo'),
     time_zone: Type.String({
       minLength: 1,
       maxLength: 64,
@@ -17,12 +17,12 @@ export const merchantSchema = Type.Object(
     services: Type.Array(
       Type.Object(
         {
-          service_id: shortText('What is booked there, as the partner calls it.', 'table'),
-          name: shortText('What people call it.', 'Table'),
+          service_id: shortText("The partner's id of the service.", 'table'),
+          name: shortText('Name, for people.', 'Table'),
         },
         { additionalProperties: false },
       ),
-      { minItems: 1, maxItems: 100, description: 'What is booked there.' },
+      { minItems: 1, maxItems: 100, description: 'A service that can be booked there.' },
     ),
   },
   { additionalProperties: false, title: 'Merchant', description: 'A restaurant of the dining partner.' },

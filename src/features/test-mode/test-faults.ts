@@ -41,5 +41,5 @@ export function outOfTime(): Problem {
 
 export function lostAnswer(externalId: string): Problem {
   const facts = { outcomeUnknown: true, externalId };
-  return new Problem('crm_timeout', 'The CRM did not answer in time.', facts);
+  return new Problem('crm_timeout', "The CRM didn't answer in time.", facts);
 }

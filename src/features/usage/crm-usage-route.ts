@@ -28,7 +28,7 @@ const row = Type.Object(
       'con_o2tBsovC6m7gYpQd',
     ),
     consumer_name: textOrNull(400, 'Its name; null if it was revoked.', 'Partner A'),
-    operation: textOrNull(40, 'What the calls did; null unless `by=operation`.', 'query'),
+    operation: textOrNull(40, 'Operation of the calls; null unless `by=operation`.', 'query'),
     day: textOrNull(10, 'The day in UTC; null unless `by=day`.', '2027-03-01'),
     calls: number('Metered calls; of a shared call, the part of these requests.', 1234.5),
     requests: number('Requests that the calls carried; one that took two calls counts twice.', 20_480),

@@ -329,7 +329,7 @@ async function writing<T>(work: () => Promise<T>): Promise<T> {
 }
 
 function secretsUnavailable(more: string, cause: unknown): Problem {
-  const detail = `The secrets manager is not available.${more}`;
+  const detail = `The secrets manager isn't available.${more}`;
   return new Problem('secrets_unavailable', detail, { retryAfter: 5, cause });
 }
 

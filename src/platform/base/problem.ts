@@ -331,11 +331,11 @@ export const problems = {
   },
   crm_unavailable: {
     status: 503,
-    title: 'The CRM is not available',
+    title: "The CRM isn't available",
     meaning: `The CRM isn't responding, or too many requests are waiting for it. ${unknownOutcome}`,
     advice:
       'Wait as long as Retry-After says and send the request again. If `detail` says that the outcome is unknown, do what it says first.',
-    example: { detail: 'The CRM is not available.', facts: { retryAfter: 5 } },
+    example: { detail: "The CRM isn't available.", facts: { retryAfter: 5 } },
   },
   crm_quota_exhausted: {
     status: 503,
@@ -348,40 +348,40 @@ export const problems = {
   },
   partner_unavailable: {
     status: 503,
-    title: 'The partner is not available',
+    title: "The partner isn't available",
     meaning: `The dining partner isn't responding. ${unknownOutcome}`,
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
-    example: { detail: 'The partner is not available.', facts: { retryAfter: 5 } },
+    example: { detail: "The partner isn't available.", facts: { retryAfter: 5 } },
   },
   store_unavailable: {
     status: 503,
-    title: 'The database is not available',
+    title: "The database isn't available",
     meaning: `The database that remembers Idempotency-Keys isn't responding. ${unknownOutcome}`,
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
-    example: { detail: 'The database is not available.', facts: { retryAfter: 5 } },
+    example: { detail: "The database isn't available.", facts: { retryAfter: 5 } },
   },
   secrets_unavailable: {
     status: 503,
-    title: 'The secrets manager is not available',
+    title: "The secrets manager isn't available",
     meaning:
       "The secrets manager isn't responding, or too many changes to credentials are waiting. Nothing was changed.",
     advice: 'Wait as long as Retry-After says and send the request again.',
-    example: { detail: 'The secrets manager is not available.', facts: { retryAfter: 5 } },
+    example: { detail: "The secrets manager isn't available.", facts: { retryAfter: 5 } },
   },
   crm_timeout: {
     status: 504,
-    title: 'The CRM did not answer in time',
+    title: "The CRM didn't answer in time",
     meaning: `A call to the CRM took too long. ${unknownOutcome}`,
     advice:
       'Send the request again later. If `detail` says that the outcome is unknown, do what it says first.',
-    example: { detail: 'The CRM did not answer in time.', facts: { outcomeUnknown: true } },
+    example: { detail: "The CRM didn't answer in time.", facts: { outcomeUnknown: true } },
   },
   partner_timeout: {
     status: 504,
-    title: 'The partner did not answer in time',
+    title: "The partner didn't answer in time",
     meaning: `A call to the dining partner took too long. ${unknownOutcome}`,
     advice: 'Send the same request with the same key.',
-    example: { detail: 'The partner did not answer in time.', facts: { outcomeUnknown: true } },
+    example: { detail: "The partner didn't answer in time.", facts: { outcomeUnknown: true } },
   },
 } as const satisfies Record<string, ProblemKind>;
 

@@ -83,7 +83,7 @@ export const platformSettings = {
     'SECRETS_MANAGER',
     oneOf('file', 'vault', 'aws'),
     'file',
-    'Where secrets are: see secrets-managers.md.',
+    'Where the gateway keeps secrets. See secrets-managers.md.',
   ),
   secretsDir: setting(
     'SECRETS_DIR',
@@ -155,7 +155,7 @@ export const platformSettings = {
     'CRM_OWNER_MATCH',
     oneOf('Email', 'Username', 'FederationIdentifier'),
     undefined,
-    'Without a mapping file, the user field that finds who acts, to own new quotes and bookings; defaults to the integration user as owner. See mapping.md.',
+    'Without a mapping file, the User field that identifies who acts and then owns new quotes and bookings; without it, the integration user owns them. See mapping.md.',
   ),
   'crm.ownerVerifiedOnly': setting(
     'CRM_OWNER_VERIFIED_ONLY',
@@ -233,7 +233,7 @@ export const platformSettings = {
     'TLS_CERT_FILE',
     text,
     undefined,
-    "The API port's certificate chain (PEM): it then speaks TLS. See mutual-tls.md.",
+    "The API port's certificate chain (PEM); turns on TLS. See mutual-tls.md.",
   ),
   'tls.keyFile': setting('TLS_KEY_FILE', text, undefined, 'Its private key (PEM).'),
   'tls.clientCaFile': setting(

@@ -56,7 +56,7 @@ export async function orUnavailable<T>(
     return await work();
   } catch (cause) {
     if (cause instanceof Problem) throw cause;
-    const detail = `The database that ${keeps} is not available.`;
+    const detail = `The database that ${keeps} isn't available.`;
     throw new Problem('store_unavailable', detail, { retryAfter, outcomeUnknown, ...facts, cause });
   }
 }

@@ -19,8 +19,8 @@ const point = Type.Array(timeOrValue, {
 
 const series = Type.Object(
   {
-    name: Type.String({ maxLength: 64, description: 'What was counted.', examples: ['requests'] }),
-    unit: Type.String({ maxLength: 32, description: 'What a value of 1 means.', examples: ['requests'] }),
+    name: Type.String({ maxLength: 64, description: 'Name of the series.', examples: ['requests'] }),
+    unit: Type.String({ maxLength: 32, description: 'Unit of the values.', examples: ['requests'] }),
     points: Type.Array(point, {
       maxItems: 360,
       description: 'Oldest first. Intervals without data are left out.',

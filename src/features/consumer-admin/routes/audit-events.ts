@@ -14,7 +14,7 @@ const text = (maxLength: number, description: string, example: string) =>
   Type.String({ maxLength, format: 'text', description, examples: [example] });
 const action = Type.Enum(auditActions, {
   description:
-    'What was done. If `enabled` changed together with other fields, the action is `consumer.enabled` or `consumer.disabled`.',
+    'The action. If `enabled` changed together with other fields, it is `consumer.enabled` or `consumer.disabled`.',
   examples: ['consumer.updated'],
 });
 const actorId = text(
@@ -70,7 +70,7 @@ const event = Type.Object(
       { description: 'The consumer, or the hand-off by its External ID.' },
     ),
     address: orNull(text(64, "The request's address; null if there was none.", '192.0.2.17')),
-    user_agent: orNull(text(255, 'What the client called itself.', 'curl/8.14.1')),
+    user_agent: orNull(text(255, 'The User-Agent header of the request.', 'curl/8.14.1')),
     request_id: orNull(text(128, 'The X-Request-Id of the request.', '933bfcba-80b2-48dd-b31b-e58b7b06d3e3')),
     changes: Type.Array(
       Type.Object({

@@ -35,7 +35,7 @@ function readRoute({ audit, allowances }: Context): Route {
     method: 'GET',
     operationId: 'getOwnConsumer',
     summary: 'Read your own consumer',
-    description: 'What your credentials may do, and until when.',
+    description: 'Shows what your credentials may do, and until when.',
     conditional: 'If-None-Match',
     request: {},
     answers: { ...readAnswers, 200: { ...readAnswers[200], schema: ownConsumerSchema } },

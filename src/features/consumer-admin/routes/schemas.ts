@@ -87,7 +87,7 @@ const permissions = Type.Array(
     },
     { additionalProperties: false },
   ),
-  { minItems: 1, maxItems: 20, description: 'What the consumer may do; each resource once.' },
+  { minItems: 1, maxItems: 20, description: 'Permissions of the consumer; each resource once.' },
 );
 
 const enabledText = 'False: its credentials are refused, until it is true again.';
@@ -230,7 +230,7 @@ const consumerProperties = {
       approval: Type.Optional(approval),
       fields: Type.Optional(fields),
     }),
-    { maxItems: 20, description: 'What the consumer may do.' },
+    { maxItems: 20, description: 'Permissions of the consumer.' },
   ),
   createdAt,
   updatedAt: moment('2027-03-01T08:00:00.000Z'),

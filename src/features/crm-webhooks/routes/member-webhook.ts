@@ -15,7 +15,7 @@ const payload = Type.Object(
     type: Type.String({
       pattern: '^[A-Za-z0-9_]+(\\.[A-Za-z0-9_]+)*$',
       maxLength: 100,
-      description: `What happened: ${memberEventTypes.join(', ')}. Others are kept and ignored.`,
+      description: `Type of the event: ${memberEventTypes.join(', ')}. Others are kept and ignored.`,
       examples: ['member.updated'],
     }),
     timestamp: Type.String({
@@ -37,7 +37,7 @@ const payload = Type.Object(
       },
       {
         additionalProperties: true,
-        description: 'What it happened to.',
+        description: 'The member it happened to.',
         examples: [{ external_id: '8673c1d4-1752-87ae-aa59-227b6cc68c14' }],
       },
     ),

@@ -58,10 +58,11 @@ export const eventSchema = Type.Object(
   {
     id: Type.String({
       maxLength: 64,
-      description: 'The same wherever the event appears, so that readers can skip repeats.',
+      description:
+        'Id of the event. It stays the same wherever the event appears, so readers can skip repeats.',
       examples: ['evt_0f6c1d8a9b2e4f7c8d3a5b6e7f801922'],
     }),
-    type: Type.Enum(eventTypes, { description: 'What has happened.', examples: ['quote.updated'] }),
+    type: Type.Enum(eventTypes, { description: 'Type of the event.', examples: ['quote.updated'] }),
     occurred_at: Type.String({
       format: 'date-time',
       maxLength: 24,
@@ -76,7 +77,7 @@ export const eventSchema = Type.Object(
         type: Type.String({ maxLength: 64, description: 'Type of the resource.', examples: ['quote'] }),
         id: idSchema('Its id.'),
       },
-      { additionalProperties: false, description: 'What it happened to.' },
+      { additionalProperties: false, description: 'The resource it happened to.' },
     ),
     data: Type.Object(
       {},

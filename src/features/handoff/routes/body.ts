@@ -12,7 +12,9 @@ import type { HandoffCrm, HandoffRequest, HandoffType } from '../handoff.ts';
 const { fields } = quote;
 
 export const offerFields = {
-  type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes in Salesforce.' }),
+  type: Type.Enum(['quote', 'booking'], {
+    description: 'Type of record that the result becomes in the CRM.',
+  }),
   result: Type.Object(
     { name: fields.name.schema, source: fields.source.schema, details: fields.details.schema },
     { additionalProperties: false, description: 'The search result that was chosen.' },
@@ -40,7 +42,7 @@ export const offerFields = {
   on_repeat: Type.Optional(
     Type.Enum(['return', 'update'], {
       description:
-        'What happens if the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
+        'Action if the offer was handed off before: `return` (default) changes nothing, `update` writes name and ' +
         'details again. Needs `reference`.',
       [noExample]: true,
     }),

@@ -48,9 +48,9 @@ const confirmationWith = (statuses: readonly HandoffConfirmation['status'][]) =>
         maxLength: 18,
         examples: ['a0B5g00000XyZ12EAF'],
       }),
-      type: Type.Enum(['quote', 'booking'], { description: 'What the result became.' }),
+      type: Type.Enum(['quote', 'booking'], { description: 'Type of record that the result became.' }),
       status: Type.Enum(statuses, {
-        description: 'What happened. `existing`, `updated`: the offer was handed off before.',
+        description: 'Outcome. `existing`, `updated`: the offer was handed off before.',
       }),
       external_id: fields.id.schema,
     },

@@ -13,7 +13,9 @@ import { problemOf } from '../deliver.ts';
 const example = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
 
 export const externalId = uuidSchema('External ID of the hand-off, and of its record in the CRM.', example);
-export const handoffType = Type.Enum(['quote', 'booking'], { description: 'What the result becomes.' });
+export const handoffType = Type.Enum(['quote', 'booking'], {
+  description: 'Type of record that the result becomes.',
+});
 export const handoffStatus = Type.Enum(handoffStatuses, {
   description:
     '`awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: ' +
@@ -29,7 +31,7 @@ const problem = Type.Object(
     type: Type.String({ maxLength: 200, description: 'Path of the page that explains the problem.' }),
     title: Type.String({ maxLength: 200, description: 'The kind of problem.' }),
     status: Type.Integer({ minimum: 400, maximum: 599, description: 'The HTTP status that it stands for.' }),
-    detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
+    detail: Type.String({ maxLength: 4000, description: 'Explanation of the problem.' }),
     code: Type.String({ maxLength: 100, description: 'The stable name of the problem.' }),
     request_id: Type.String({ maxLength: 128, description: 'The X-Request-Id of the hand-off.' }),
   },
@@ -157,7 +159,7 @@ export const handoffSchema = Type.Object(
     member: memberBeside,
     request: orNull(
       request,
-      'What will be written, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the ' +
+      'Content to write, until it is created, cancelled or rejected; `details` only in the response for a single hand-off. If the ' +
         "credentials' permission names fields: null unless it names all of these, and `created_by` only if it names that.",
       null,
     ),

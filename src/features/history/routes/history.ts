@@ -49,7 +49,7 @@ const historyEntry = Type.Object(
     at: Type.String({
       format: 'date-time',
       maxLength: 24,
-      description: "When it happened. What the CRM reports has the CRM's time, in whole seconds.",
+      description: "When it happened. For changes in the CRM, the CRM's time in whole seconds.",
       examples: ['2027-03-02T16:05:12.000Z'],
     }),
     kind: Type.Enum(historyKinds, {
@@ -75,7 +75,7 @@ const historyEntry = Type.Object(
 
 const answer = Type.Object(
   { data: Type.Array(historyEntry, { maxItems: 5000, description: 'Oldest first.' }) },
-  { additionalProperties: false, title: 'History', description: 'What happened to a record.' },
+  { additionalProperties: false, title: 'History', description: 'History of a record.' },
 );
 
 interface HistoryOf {
@@ -155,7 +155,7 @@ function historyRoute(history: History, { type, path, operationId, what, permiss
     request: {
       params: Type.Object({ [idName]: uuidSchema('External ID.', example) }, { additionalProperties: false }),
     },
-    answers: { 200: { description: 'What happened.', schema: answer } },
+    answers: { 200: { description: 'The history.', schema: answer } },
     problems: [
       'not_found',
       'store_unavailable',

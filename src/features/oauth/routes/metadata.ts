@@ -58,7 +58,7 @@ export function metadataRoutes({ publicUrl, keys }: MetadataServices, all: () =>
       path: resourceMetadataPath + mcpPath,
       operationId: 'getProtectedMcp',
       summary: 'Read which tokens the tools accept',
-      description: 'The same for clients of the Model Context Protocol.',
+      description: 'Metadata of the protected resource, for clients of the Model Context Protocol.',
       isUnlisted: true,
       schema: protectedResource,
       read() {

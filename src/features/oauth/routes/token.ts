@@ -59,7 +59,7 @@ const token = Type.Object(
     }),
     scope: Type.String({
       maxLength: 2000,
-      description: 'What the token is for; it may be less than was asked for.',
+      description: 'Scopes of the token; it may have fewer than were asked for.',
       examples: ['quotes:read quotes:write'],
     }),
   },
@@ -71,7 +71,7 @@ export const oauthError = Type.Object(
     error: Type.String({ maxLength: 100, description: 'Code of RFC 6749.', examples: ['invalid_scope'] }),
     error_description: Type.String({
       maxLength: 1000,
-      description: 'What is wrong, for people.',
+      description: 'Explanation of the error, for people.',
       examples: ['The consumer has none of these scopes.'],
     }),
   },

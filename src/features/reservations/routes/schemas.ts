@@ -38,8 +38,8 @@ export const line = (maxLength: number, description: string, sample: string) =>
   });
 
 export const tableFields = {
-  merchantId: line(255, 'The restaurant, as the partner calls it.', 'casa-olivo-7'),
-  serviceId: line(255, 'What is booked there.', 'table'),
+  merchantId: line(255, "The partner's id of the restaurant.", 'casa-olivo-7'),
+  serviceId: line(255, "The partner's id of the service to book.", 'table'),
   startAt: Type.String({
     format: 'date-time',
     // The partner counts in whole seconds.

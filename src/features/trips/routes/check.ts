@@ -38,7 +38,7 @@ const shared = {
   tellsFaults: true,
   answers: {
     200: {
-      description: 'What was found.',
+      description: 'The findings.',
       schema: checkAnswer,
       example: { ok: true, problems: [], warnings: [] },
     },

@@ -8,11 +8,11 @@ const itemAnswer = Type.Object({
   id: Type.Optional(
     Type.String({
       maxLength: 18,
-      description: "Salesforce's own identifier of the record; absent until there is one.",
+      description: "The record's own id in the CRM; absent until there is one.",
       examples: ['a0B5g00000XyZ12EAF'],
     }),
   ),
-  type: Type.Enum(['quote', 'booking'], { description: 'What the result becomes.' }),
+  type: Type.Enum(['quote', 'booking'], { description: 'Type of record that the result becomes.' }),
   status: Type.Enum(['created', 'existing', 'updated', 'accepted', 'awaiting_approval', 'failed'], {
     description:
       '`existing`, `updated`: the item was handed off before. `accepted`, `awaiting_approval`: a hand-off of its own that waits. ' +
@@ -42,7 +42,7 @@ export const tripConfirmation = Type.Object(
 );
 
 const fault = Type.Object(
-  { message: Type.String({ maxLength: 4000, description: 'What is wrong there.' }) },
+  { message: Type.String({ maxLength: 4000, description: 'Explanation of the fault.' }) },
   { additionalProperties: true },
 );
 
@@ -55,7 +55,7 @@ export const checkAnswer = Type.Object(
           maxLength: 100,
           description: 'Code of the problem that the hand-off would be answered with.',
         }),
-        detail: Type.String({ maxLength: 4000, description: 'What is wrong.' }),
+        detail: Type.String({ maxLength: 4000, description: 'Explanation of the problem.' }),
         errors: Type.Array(fault, { maxItems: mostErrors, description: 'The places in the body.' }),
       }),
       { maxItems: 200, description: 'Everything that the hand-off would be refused for.' },
@@ -64,7 +64,7 @@ export const checkAnswer = Type.Object(
       Type.Object({
         code: Type.Enum(['possible_duplicate', 'offer_ends_soon'], { description: 'The kind of warning.' }),
         pointer: Type.String({ maxLength: 400, description: 'The place in the body.' }),
-        detail: Type.String({ maxLength: 400, description: 'What may be unwanted.' }),
+        detail: Type.String({ maxLength: 400, description: 'Explanation of the warning.' }),
         external_id: Type.Union([id.schema, Type.Null()], {
           description: 'The record that is there already.',
         }),

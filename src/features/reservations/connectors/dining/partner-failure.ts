@@ -81,7 +81,7 @@ interface Wording {
 }
 
 const wordings: Record<PartnerFailureKind, Wording> = {
-  timeout: { code: 'partner_timeout', detail: 'The dining partner did not answer in time.' },
+  timeout: { code: 'partner_timeout', detail: "The dining partner didn't answer in time." },
   unreachable: {
     code: 'partner_unavailable',
     detail: "The dining partner can't be reached right now.",
