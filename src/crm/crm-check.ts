@@ -205,7 +205,7 @@ function findingsOf(resources: readonly Resource[], described: Described, member
       const line = `${[resource.crmObject, ...(column === null ? [] : [column])].join('.')} ${problem}`;
       (needs.length > 0 ? found.faults : found.lacks).push(line);
     }
-    found.slow.push(...slow.map((column) => `${resource.crmObject}.${column} is not an external ID`));
+    found.slow.push(...slow.map((column) => `${resource.crmObject}.${column} isn't an external ID`));
   }
   return found;
 }

@@ -191,11 +191,11 @@ describe('handoff doctor, with an org', () => {
     assert.equal(code, 1);
     const { state, detail } = find('Salesforce fields');
     assert.equal(state, 'failed');
-    assert.match(detail, /^Quote__c\.Details__c is not there/m);
-    assert.match(detail, /^Quote__c\.Details_8__c is not there/m);
-    assert.match(detail, /^Quote__c\.Source__c may not be written/m);
-    assert.match(detail, /^Quote__c\.External_Id__c is not unique/m);
-    assert.match(detail, /^Booking__c is not there/m);
+    assert.match(detail, /^Quote__c\.Details__c doesn't exist/m);
+    assert.match(detail, /^Quote__c\.Details_8__c doesn't exist/m);
+    assert.match(detail, /^Quote__c\.Source__c can't be written/m);
+    assert.match(detail, /^Quote__c\.External_Id__c isn't unique/m);
+    assert.match(detail, /^Booking__c doesn't exist/m);
     assert.match(detail, /^Deploy the package in salesforce\//m);
     assert.doesNotMatch(detail, /Contact/);
     assert.equal(find('Salesforce user').state, 'ok');
@@ -209,7 +209,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(state, 'ok');
     assert.match(
       detail,
-      /\nThe gateway works without these:\nQuote__c\.Actor__c is not there, .*\nDeploy the package/,
+      /\nThe gateway works without these:\nQuote__c\.Actor__c doesn't exist, .*\nDeploy the package/,
     );
   });
 
@@ -220,7 +220,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(ok, true);
     assert.match(
       find('Salesforce fields').detail,
-      /\nLists get slow .* no index:\nQuote__c\.Trip_Id__c is not an external ID\nDeploy the package/,
+      /\nLists get slow .* no index:\nQuote__c\.Trip_Id__c isn't an external ID\nDeploy the package/,
     );
   });
 
@@ -343,7 +343,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(code, 1);
     for (const name of ['database', 'cache', 'Salesforce private key'])
       assert.equal(find(name).state, 'failed', name);
-    assert.match(find('Salesforce private key').detail, /crm\/none does not exist/);
+    assert.match(find('Salesforce private key').detail, /crm\/none doesn't exist/);
     assert.doesNotMatch(output, new RegExp(`${password}|PRIVATE KEY`));
   });
 
