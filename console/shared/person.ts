@@ -54,7 +54,7 @@ export async function actAs(consumerId: string, shown: PersonSession): Promise<s
     return undefined;
   }
   const problem = (await response?.json().catch(() => undefined)) as { detail?: string } | undefined;
-  return problem?.detail ?? "The gateway didn't change it. Try again.";
+  return problem?.detail ?? "The gateway couldn't switch. Try again.";
 }
 
 /** Ends the session; resolves to the page of the company that ends it there, null where there is none, or the session is somebody else's. */

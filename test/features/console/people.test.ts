@@ -164,7 +164,7 @@ describe('people at the console', {
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     const acting = page.getByLabel('Act as');
     await acting.selectOption(leads.id);
-    await page.getByText('You still act as Advisors. Someone else has signed in').first().waitFor();
+    await page.getByText("You're still acting as Advisors. Someone else has signed in").first().waitFor();
     assert.equal(await acting.inputValue(), desk.id);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
@@ -188,7 +188,7 @@ describe('people at the console', {
     await row.getByRole('button', { name: 'Approve' }).click();
     await page.getByText("Didn't approve Given on the way, because you're leaving.").first().waitFor();
     choice.resolve();
-    await page.getByText('You still act as').first().waitFor();
+    await page.getByText("You're still acting as").first().waitFor();
     assert.equal((await readHandoff(gateway, id)).status, 'awaiting_approval');
     await row.getByRole('button', { name: 'Approve' }).click();
     await row.getByRole('button', { name: 'Undo' }).waitFor();
