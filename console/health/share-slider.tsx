@@ -28,33 +28,43 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
     [],
   );
   const fail = (why: string) => (isGone.current ? say(`${name}'s share: ${why}`) : setFault(why));
+  const path = `/v1/admin/consumers/${id}`;
+  /** A value that the service may have taken, although no answer came. */
+  const unanswered = useRef<number | undefined>(undefined);
+  const look = async (): Promise<Seen> => {
+    const { text, headers } = await send(path);
+    return { share: (JSON.parse(text) as Consumer).crmShare ?? 0, tag: headers.get('etag') };
+  };
+  const change = async (wanted: number, { tag }: Seen) => {
+    unanswered.current = wanted;
+    const body = JSON.stringify({ crmShare: wanted === 0 ? null : wanted });
+    await send(path, { method: 'PATCH', body, ...(tag !== null && { ifMatch: tag }) });
+    unanswered.current = undefined;
+  };
+  const isOwn = ({ share: now }: Seen, known: number) => now === known || now === unanswered.current;
   const save = async (wanted: number, known: number): Promise<number> => {
-    const path = `/v1/admin/consumers/${id}`;
-    const value = wanted === 0 ? null : wanted;
     try {
-      const { text, headers } = await send(path);
-      const { crmShare: now } = JSON.parse(text) as Consumer;
+      const seen = await look();
       // Somebody else has changed it since it was shown.
-      if ((now ?? 0) !== known) {
-        fail(`Someone else set this to ${inWords(now ?? 0)}. Set it again.`);
-        onSaved(now);
-        return now ?? 0;
+      if (!isOwn(seen, known)) {
+        fail(`Someone else set this to ${inWords(seen.share)}. Set it again.`);
+        onSaved(seen.share === 0 ? null : seen.share);
+        return seen.share;
       }
-      const tag = headers.get('etag');
-      const body = JSON.stringify({ crmShare: value });
-      await send(path, { method: 'PATCH', body, ...(tag !== null && { ifMatch: tag }) });
+      await change(wanted, seen);
       say(
         wanted === 0 ? `${name} no longer has its own share.` : `${name} now gets ${wanted}% of the calls.`,
       );
-      onSaved(value);
+      onSaved(wanted === 0 ? null : wanted);
       return wanted;
     } catch (error) {
-      const { title, detail } = problemFrom(error);
+      const { title, detail, status } = problemFrom(error);
+      if (status >= 400 && status < 500) unanswered.current = undefined;
       fail(`${title}. ${detail}`);
       return known;
     }
   };
-  const saveSoon = useSaves(saved, save, setShare);
+  const saveSoon = useSaves({ saved, save, look, isOwn, change, show: setShare });
   const move = (value: number) => {
     const wanted = Math.min(value, Math.max(most, saved));
     setShare(wanted);
@@ -82,15 +92,27 @@ export function ShareSlider({ consumer: { id, name, crmShare }, most, onSaved }:
   );
 }
 
+/** A consumer's share, as it was read. */
+interface Seen {
+  share: number;
+  tag: string | null;
+}
+
+interface Saves {
+  saved: number;
+  /** Given what is known to be saved, it returns what is then. */
+  save: (wanted: number, known: number) => Promise<number>;
+  look: () => Promise<Seen>;
+  isOwn: (seen: Seen, known: number) => boolean;
+  change: (wanted: number, seen: Seen) => Promise<void>;
+  show: (share: number) => void;
+}
+
 /**
- * Saves one value after the other, each against what the one before has left, and what is still pending when the slider goes.
- * `save` is given what is known to be saved, and returns what is then.
+ * Saves one value after the other, each against what the one before has left, and what is still pending when the slider or the
+ * tab goes.
  */
-function useSaves(
-  saved: number,
-  save: (wanted: number, known: number) => Promise<number>,
-  show: (share: number) => void,
-): (wanted: number) => void {
+function useSaves({ saved, save, look, isOwn, change, show }: Saves): (wanted: number) => void {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   const pending = useRef<number | undefined>(undefined);
   const last = useRef(saved);
@@ -120,7 +142,27 @@ function useSaves(
     show(saved);
   }, [saved]);
   useEffect(() => () => void saveNow(), []);
+  /** As it was when the slider began to move; undefined until that is read. */
+  const seen = useRef<Seen | undefined>(undefined);
+  useEffect(() => {
+    // A tab that is closed can't read anything first.
+    const leave = () => {
+      const { current: wanted } = pending;
+      if (wanted === undefined || seen.current === undefined || !isOwn(seen.current, last.current)) return;
+      clearTimeout(timer.current);
+      pending.current = undefined;
+      last.current = wanted;
+      void change(wanted, seen.current).catch(() => undefined);
+    };
+    addEventListener('pagehide', leave);
+    return () => removeEventListener('pagehide', leave);
+  }, []);
+  const begin = async () => {
+    seen.current = undefined;
+    seen.current = await look().catch(() => undefined);
+  };
   return (wanted) => {
+    if (pending.current === undefined) void begin();
     pending.current = wanted;
     clearTimeout(timer.current);
     timer.current = setTimeout(() => void saveNow(), restMs);

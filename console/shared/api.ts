@@ -92,8 +92,7 @@ export function createCaller(given: Credentials | null, { actingAs, refused }: C
     // Nothing of the browser's own goes with a key: neither cookies nor a cached answer.
     const response = await fetch(address, {
       ...(given === null ? withSession(init, actingAs) : { ...init, credentials: 'omit' }),
-      // What was decided arrives although the tab is closed; browsers take that of small requests alone.
-      keepalive: init?.method === 'POST' && !init.body,
+      keepalive: outlivesTab(init),
       cache: 'no-store',
       redirect: 'error',
     });
@@ -110,6 +109,11 @@ export function createCaller(given: Credentials | null, { actingAs, refused }: C
     fetch: ask,
   });
   return { client, send: (path, options) => sendText(ask, credentials, path, options) };
+}
+
+/** What was decided arrives although the tab is closed; browsers take that of small requests alone. */
+function outlivesTab({ method, body }: RequestInit = {}): boolean {
+  return method === 'POST' ? !body : method === 'PATCH' && typeof body === 'string' && body.length < 1000;
 }
 
 async function sendText(

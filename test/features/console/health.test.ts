@@ -203,6 +203,39 @@ describe('Health in a browser', {
     await close();
   });
 
+  test('takes a change that got no answer for its own, and keeps one when the tab is closed', async () => {
+    const before = (await shareOf()) ?? 0;
+    const { page } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
+    const slider = page.getByRole('slider', { name: "console's share" });
+    await eventually(async () => assert.equal(await slider.inputValue(), String(before)));
+    const path = '**/v1/admin/consumers/*';
+    await page.route(path, async (route) => {
+      if (route.request().method() !== 'PATCH') return route.continue();
+      await route.fetch();
+      return route.abort();
+    });
+    await slider.press('ArrowRight');
+    await textOf(page.getByRole('row').filter({ has: slider }), /No response/);
+    assert.equal(await shareOf(), before + 1);
+    await page.unroute(path);
+    await slider.press('ArrowRight');
+    await slider.press('ArrowRight');
+    await page.getByText(`console now gets ${before + 2}% of the calls.`).waitFor();
+    assert.equal(await page.getByText(/Someone else/).count(), 0);
+
+    await page.clock.install();
+    await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 1000);
+    const read = page.waitForResponse((response) => /\/v1\/admin\/consumers\/./.test(response.url()));
+    await slider.press('ArrowRight');
+    await (await read).finished();
+    await page.evaluate('0');
+    await page.reload();
+    await page.clock.resume();
+    await eventually(async () => assert.equal(await shareOf(), before + 3));
+    // The browser has noted the request that failed.
+    await page.context().close();
+  });
+
   test('has no sliders for those who may not change consumers', async () => {
     const reader = await gateway.newConsumer({ resource: 'consumers', actions: ['read'] });
     const { page, close } = await openSignedIn(browser, gateway, reader, '#/health');
