@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { eventually } from '../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
 import { offerFor, respondAsync } from '../support/handoffs.ts';
 import { assertProblem } from '../support/problems.ts';
@@ -88,6 +89,27 @@ describe('members beside hand-offs and reservations', () => {
     assert.deepEqual(((await included.json()) as Shown).member, shown);
     assert.equal('member' in ((await plain.json()) as Shown), false);
     assert.deepEqual((await listed('/v1/reservations?include=member'))[0]?.member, shown);
+  });
+
+  test('of reservations do without the CRM during an outage', async (context) => {
+    const id = randomUUID();
+    await gateway.org.insert('Contact', [{ External_Id__c: id, FirstName: 'Noor', LastName: 'Late' }]);
+    const made = await gateway.request('/v1/reservations', {
+      body: newReservation(id),
+      headers: { 'idempotency-key': randomUUID() },
+    });
+    assert.equal(made.status, 201, await made.clone().text());
+    await amara();
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    context.after(() => gateway.org.disarm());
+    const of = (all: Shown[], member: string) => all.find(({ member_id }) => member_id === member)?.member;
+    const found = await listed('/v1/reservations?include=member');
+    assert.equal(of(found, id), null);
+    assert.equal(of(found, memberId)?.id, memberId);
+    await gateway.org.disarm();
+    await eventually(async () =>
+      assert.equal(of(await listed('/v1/reservations?include=member'), id)?.last_name, 'Late'),
+    );
   });
 
   test('need members:read and sight of the member, and show the fields that the caller may see', async () => {
