@@ -10,7 +10,7 @@ const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/
 /** Wait for processes of their own most of the time. */
 const processes = /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'/;
 /** Small enough to end within the time limit of a file. */
-const filesPerGroup = 12;
+const filesPerGroup = 18;
 
 /**
  * Divides test files into groups, each to run in one process, and others, each to run alone: to load the service takes a second

@@ -23,11 +23,13 @@ const run = promisify(execFile);
 const folder = (name: string) => `src/features/${name}`;
 const foldersOf = (name: string) => [folder(name), `test/features/${name}`];
 
+const imports = readImports(root, ['src/features']);
+
 /** Features that no other one imports. The others leave together with those that need them. */
 const optional = features
   .map(({ name }) => name)
   .filter((name) =>
-    readImports(root, ['src/features']).every(
+    imports.every(
       ({ from, to }) => from.startsWith(`${folder(name)}/`) || !to?.startsWith(`${folder(name)}/`),
     ),
   );
