@@ -1,5 +1,6 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
+import { FairLimiter } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
@@ -17,7 +18,6 @@ import {
 } from './failure.ts';
 import type { CallQuota } from './quota.ts';
 import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
-import { Slots } from './slots.ts';
 
 /** Queue limit: requests that may wait for each slot, as many as one call can hold. More would only wait in vain. */
 const waitingPerSlot = 200;
@@ -60,15 +60,15 @@ export interface PermitsOptions {
 
 export class Permits {
   readonly #options: PermitsOptions;
-  readonly #slots: Slots;
-  readonly #largePages = new Slots(largePages.inAll, largePages.ofOne);
+  readonly #slots: FairLimiter;
+  readonly #largePages = new FairLimiter(largePages.inAll, largePages.ofOne);
   readonly #queueLimit: number;
   readonly #waitingOf = new Map<string, number>();
   #waiting = 0;
 
   constructor(options: PermitsOptions) {
     this.#options = options;
-    this.#slots = new Slots(options.maxConcurrency);
+    this.#slots = new FairLimiter(options.maxConcurrency);
     this.#queueLimit = options.maxConcurrency * waitingPerSlot;
   }
 
@@ -140,8 +140,8 @@ export class Permits {
 
   /** Waits for a slot for a large page, while there is time for a call after that. Throws `Problem` (crm_unavailable). */
   largePage(call: Call): Promise<() => void> {
-    const mostMs = remainingMs(call) - this.#options.shortestCallMs;
-    return this.#largePages.take(call.consumerId ?? '', mostMs, tooManyLargePages);
+    const ms = remainingMs(call) - this.#options.shortestCallMs;
+    return this.#largePages.take(call.consumerId ?? '', { ms, refusal: tooManyLargePages });
   }
 
   /** The longest that a request waits for a call of the budget, in milliseconds; undefined where there is none. */
@@ -246,7 +246,10 @@ export class Permits {
   async #permit(call: Call, paid: PaidCall | undefined): Promise<Permit> {
     try {
       const token = await this.getToken(call);
-      const leaveSlot = await this.#slots.take(tenantOf(call), remainingMs(call), queueFull);
+      const leaveSlot = await this.#slots.take(tenantOf(call), {
+        ms: remainingMs(call),
+        refusal: queueFull,
+      });
       let isHeld = true;
       const release = (isSpent = false) => {
         if (!isHeld) return;

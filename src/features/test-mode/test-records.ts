@@ -91,8 +91,8 @@ export class TestRecords implements Records {
   readonly #table: WorldsTable;
   readonly #find: (key: WorldKey) => Promise<Row | undefined>;
   /** Two writes into one world would wait for each other in the database. */
-  readonly #writing = new FairLimiter(statementsAtOnce);
-  readonly #reading = new FairLimiter(statementsAtOnce);
+  readonly #writing = new FairLimiter(statementsAtOnce, 1);
+  readonly #reading = new FairLimiter(statementsAtOnce, 1);
   /** Requests whose answer was lost: whether they wrote is learned by a repeat alone. */
   readonly #lost = new WeakSet<Call>();
   #noted = { day: 0, consumers: new Set<string>() };

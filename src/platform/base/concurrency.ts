@@ -1,3 +1,5 @@
+import { clearTimeout, setTimeout } from './chance.ts';
+
 /**
  * One run of the work at a time. Calls during a run share one more run afterwards, however many they are: the run may have
  * read before the change that a call is about. The promise settles as the run that began after the call.
@@ -113,39 +115,76 @@ export class FairQueue<T> {
   }
 }
 
+/** So many places in all, and so many of them for one tenant; those that wait for one take turns. */
 export class FairLimiter {
-  readonly #atOnce: number;
-  readonly #waiting = new FairQueue<() => Promise<void>>();
-  readonly #busy = new Set<string>();
+  readonly #mostOfOne: number;
+  readonly #taken = new Map<string, number>();
+  readonly #waiting = new FairQueue<() => void>();
+  #free: number;
 
-  constructor(atOnce: number) {
-    this.#atOnce = atOnce;
+  constructor(places: number, mostOfOne = places) {
+    this.#free = places;
+    this.#mostOfOne = mostOfOne;
   }
 
   /** Runs the task when its turn comes. Throws what it does. */
-  run<T>(tenant: string, task: () => Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.add(tenant, () => task().then(resolve, reject));
-      this.#startNext();
-    });
+  async run<T>(tenant: string, task: () => Promise<T>): Promise<T> {
+    const leave = this.tryTake(tenant) ?? (await this.take(tenant));
+    try {
+      return await task();
+    } finally {
+      leave();
+    }
+  }
+
+  /** Returns what gives the place back; undefined where the tenant would have to wait for one. */
+  tryTake(tenant: string): (() => void) | undefined {
+    if (this.#free === 0 || !this.#mayTake(tenant)) return undefined;
+    this.#free -= 1;
+    this.#count(tenant, 1);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#count(tenant, -1);
+      this.#free += 1;
+      // Straight to the next in line, so that no later one can take it.
+      this.#waiting.next(undefined, (next) => this.#mayTake(next))?.();
+    };
+  }
+
+  /** Waits for a place. Throws the refusal where that takes longer than `ms` milliseconds. */
+  take(tenant: string, limit?: { ms: number; refusal: () => Error }): Promise<() => void> {
+    const taken = this.tryTake(tenant);
+    if (taken !== undefined) return Promise.resolve(taken);
+    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
+    let timer: NodeJS.Timeout | undefined;
+    const takeNow = () => {
+      clearTimeout(timer);
+      resolve(this.tryTake(tenant) as () => void);
+    };
+    this.#waiting.add(tenant, takeNow);
+    if (limit === undefined) return promise;
+    const refuse = () => {
+      this.#waiting.delete(tenant, takeNow);
+      reject(limit.refusal());
+    };
+    timer = setTimeout(refuse, Math.max(0, limit.ms));
+    return promise;
   }
 
   waitingOf(tenant: string): number {
     return this.#waiting.countOf(tenant);
   }
 
-  #startNext(): void {
-    const isIdle = (tenant: string) => !this.#busy.has(tenant);
-    while (this.#busy.size < this.#atOnce) {
-      const [tenant] = this.#waiting.heads().find(([one]) => isIdle(one)) ?? [];
-      const run = this.#waiting.next(undefined, isIdle);
-      if (tenant === undefined || run === undefined) return;
-      this.#busy.add(tenant);
-      void run().finally(() => {
-        this.#busy.delete(tenant);
-        this.#startNext();
-      });
-    }
+  #mayTake(tenant: string): boolean {
+    return (this.#taken.get(tenant) ?? 0) < this.#mostOfOne;
+  }
+
+  #count(tenant: string, change: number): void {
+    const count = (this.#taken.get(tenant) ?? 0) + change;
+    if (count === 0) this.#taken.delete(tenant);
+    else this.#taken.set(tenant, count);
   }
 }
 

@@ -44,7 +44,7 @@ export function liveOrTestTables(live: TableConnector, database: Database): Tabl
 function createTestTables({ name, checkHealth }: TableConnector, database: Database): TableConnector {
   const atStore = <T>(work: () => Promise<T>) => orUnavailable(work, kept);
   /** Each that is booked holds a connection to the database, and live requests need these too. */
-  const booking = new FairLimiter(bookedAtOnce);
+  const booking = new FairLimiter(bookedAtOnce, 1);
 
   return {
     name,
