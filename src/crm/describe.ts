@@ -1,7 +1,6 @@
 import type { Call } from '../platform/base/call.ts';
-import { readComposite, toComposite, unusable } from './batching/composite.ts';
+import { readTogether, unusable } from './batching/composite.ts';
 import { failureOf } from './rest/errors.ts';
-import type { CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 
 export interface DescribedField {
@@ -54,17 +53,11 @@ export async function describeObjects(
     method: 'GET' as const,
     path: `${client.dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
   }));
-  const request: CrmRequest = {
-    operation: 'describe',
-    effect: 'read',
-    records: names.length,
-    ...toComposite(client.dataPath, parts),
-  };
-  const answers = readComposite(await client.send(request, call), parts.length, request);
+  const answers = await readTogether(client, parts, { operation: 'describe' }, call);
   const described = answers.map(({ status, headers, body }, index) => {
     const name = names[index] as string;
     if (status === 404) return [name.toLowerCase(), null] as const;
-    if (status !== 200) throw failureOf({ status, headers, body }, request);
+    if (status !== 200) throw failureOf({ status, headers, body }, { effect: 'read' });
     return [name.toLowerCase(), readDescription(name, body)] as const;
   });
   return new Map(described);

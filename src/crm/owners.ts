@@ -5,13 +5,13 @@ import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { listOf, type Resources } from '../records/mapping.ts';
 import type { OwnerRule, Resource } from '../records/resource.ts';
-import { readComposite, toComposite } from './batching/composite.ts';
+import { readTogether } from './batching/composite.ts';
 import { queryPath, readPage, toPart } from './batching/find.ts';
 import { fetchUser } from './crm-health.ts';
 import type { CrmRow } from './mapping/records.ts';
 import { failureOf } from './rest/errors.ts';
 import { type CrmError, CrmFailure } from './rest/failure.ts';
-import { type CrmAnswer, type CrmRequest, isSuccess } from './rest/request.ts';
+import { type CrmAnswer, isSuccess } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import {
   permissionSetsQuery,
@@ -106,19 +106,13 @@ export class Owners {
   async #ask(wanted: readonly Wanted[], call: Call): Promise<void> {
     const { client, log } = this.#options;
     const parts = wanted.map((one) => toPart(client.dataPath, queryFor(one)));
-    const request: CrmRequest = {
-      operation: 'query',
-      effect: 'read',
-      records: wanted.length,
-      ...toComposite(client.dataPath, parts),
-    };
-    const answers = readComposite(await client.send(request, call), parts.length, request);
+    const answers = await readTogether(client, parts, { operation: 'query' }, call);
     for (const [index, one] of wanted.entries()) {
       const answer = answers[index] as CrmAnswer;
       const isRead = isSuccess(answer);
       if (!isRead)
         log.warn(
-          { by: one.by, err: failureOf(answer, request) },
+          { by: one.by, err: failureOf(answer, { effect: 'read' }) },
           "can't look up the owner of records; see handoff org check",
         );
       const id = isRead ? ownerIn(answer, one, client.dataPath) : null;

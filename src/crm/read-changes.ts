@@ -6,7 +6,14 @@ import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } fr
 import { ownerField } from '../records/created-by.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
-import { nativeIdOf, readComposite, requireSuccess, toComposite, unusable } from './batching/composite.ts';
+import {
+  nativeIdOf,
+  readComposite,
+  readTogether,
+  requireSuccess,
+  toComposite,
+  unusable,
+} from './batching/composite.ts';
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/call-queue.ts';
 import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
@@ -171,15 +178,9 @@ async function readIds(
     method: 'GET' as const,
     path: queryPath(client.dataPath, idsQuery(resource, range, most)),
   }));
-  const request: CrmRequest = {
-    operation: 'changes',
-    effect: 'read',
-    records: most,
-    ...toComposite(client.dataPath, parts),
-  };
-  const answers = readComposite(await client.send(request, call), parts.length, request);
+  const answers = await readTogether(client, parts, { operation: 'changes', records: most }, call);
   return answers.map((answer) => {
-    const { isWhole } = countRows(requireSuccess(answer, request).body, most);
+    const { isWhole } = countRows(requireSuccess(answer, { effect: 'read' }).body, most);
     const { records } = answer.body as { records: CrmRow[] };
     return { ids: records.map((row) => nativeIdOf(row['Id'], { effect: 'read' })), isWhole };
   });

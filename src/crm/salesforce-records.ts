@@ -39,9 +39,14 @@ import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
-import { addTransactions } from './scheduling/transactions.ts';
 import type { UsableColumns } from './usable-columns.ts';
-import { findTogether, listTogether, type TogetherOptions, writeTogether } from './write-together.ts';
+import {
+  addTransactions,
+  findTogether,
+  listTogether,
+  type TogetherOptions,
+  writeTogether,
+} from './write-together.ts';
 
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
 
@@ -78,12 +83,17 @@ class SalesforceRecords implements Records {
   readonly #kinds = new Map<string, Kinds>();
   readonly #order = new RecordOrder();
   readonly #owners: Owners;
-  readonly #transactions: TogetherOptions['transactions'];
+  readonly #together: TogetherOptions;
 
   constructor(options: SalesforceRecordsOptions) {
     this.#options = options;
     this.#owners = new Owners(options);
-    this.#transactions = addTransactions(options.scheduler, options.client);
+    this.#together = {
+      ...options,
+      owners: this.#owners,
+      transactions: addTransactions(options.scheduler, options.client),
+      toRecordOf: (resource, used) => this.#kindsOf(resource).toRecordOf(used),
+    };
   }
 
   admit(call: Call): void {
@@ -181,7 +191,7 @@ class SalesforceRecords implements Records {
       if (error instanceof WritesRefused)
         for (const { index, problem } of error.refusals)
           this.#note(problem, (writes[index] as RecordWrite).resource, call);
-      throw error;
+      throw asProblem(error, undefined);
     } finally {
       this.#options.onWrite();
     }
@@ -189,18 +199,12 @@ class SalesforceRecords implements Records {
 
   async findTogether(keys: readonly RecordKey[], call: Call): Promise<(StoredRecord | undefined)[]> {
     requireLive(call);
-    return findTogether(this.#together, keys, call);
+    return findTogether(this.#together, keys, call).catch(rethrowAsProblem);
   }
 
   async listTogether(lists: readonly RecordList[], call: Call): Promise<RecordPage[]> {
     requireLive(call);
-    return listTogether(this.#together, lists, call);
-  }
-
-  get #together(): TogetherOptions {
-    const toRecordOf: TogetherOptions['toRecordOf'] = (resource, used) =>
-      this.#kindsOf(resource).toRecordOf(used);
-    return { ...this.#options, toRecordOf, owners: this.#owners, transactions: this.#transactions };
+    return listTogether(this.#together, lists, call).catch(rethrowAsProblem);
   }
 
   find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
@@ -401,6 +405,10 @@ function createRecordReader(resource: Resource, metrics: Metrics): ReadRecord {
 function rethrowAsUnknown(error: unknown): never {
   if (!(error instanceof Problem) || error.status < 500) throw error;
   throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+}
+
+function rethrowAsProblem(error: unknown): never {
+  throw asProblem(error, undefined);
 }
 
 function asProblem(error: unknown, resource: Resource | undefined): unknown {

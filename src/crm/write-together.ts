@@ -19,11 +19,13 @@ import {
   nativeIdOf,
   readCollection,
   readComposite,
+  readTogether,
   requireSuccess,
   toComposite,
   unusable,
 } from './batching/composite.ts';
 import { byKey, deletedFirst, parentIn, queryPath, readPage, toPart } from './batching/find.ts';
+import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
@@ -31,11 +33,17 @@ import type { OwnerChoice, Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
 import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
-import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from './rest/request.ts';
+import {
+  type BatchCall,
+  type CrmAnswer,
+  type CrmRequest,
+  isSuccess,
+  type Part,
+  type Permit,
+} from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import type { RequestKind } from './scheduling/request-kind.ts';
+import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
-import type { Transaction } from './scheduling/transactions.ts';
 import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 import {
   type NamedColumns,
@@ -80,8 +88,7 @@ export async function writeTogether(
   try {
     return await sendWithOwners(options, writes, call, readBack);
   } catch (error) {
-    if (error instanceof ItemsRefused) throw await refusedOf(writes, error.failures, call);
-    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
+    throw error instanceof ItemsRefused ? await refusedOf(writes, error.failures, call) : error;
   }
 }
 
@@ -204,7 +211,11 @@ async function send(
     notAfter: Math.min(...ends),
     ...toComposite(dataPath, parts, { allOrNone: true }),
   };
-  const answers = readComposite(await transact(options, writes, request, call), parts.length, request);
+  const parents = writes.flatMap(
+    ({ resource, values, record }) => parentIn(resource, { ...record?.values, ...values }) ?? [],
+  );
+  const answer = await options.scheduler.submit(options.transactions, { request, parent: parents[0] }, call);
+  const answers = readComposite(answer, parts.length, request);
   const ids = readIds(groups, answers, request, writes.length);
   const rows = readBackOf(queries, answers.slice(groups.length), dataPath);
   return writes.map(({ resource, externalId }, index) => {
@@ -215,23 +226,6 @@ async function send(
       }
     );
   });
-}
-
-/** Throws `Problem`. */
-async function transact(
-  { scheduler, transactions }: TogetherOptions,
-  writes: readonly RecordWrite[],
-  request: CrmRequest,
-  call: Call,
-): Promise<CrmAnswer> {
-  const parents = writes.flatMap(
-    ({ resource, values, record }) => parentIn(resource, { ...record?.values, ...values }) ?? [],
-  );
-  try {
-    return await scheduler.submit(transactions, { request, parent: parents[0] }, call);
-  } catch (error) {
-    throw error instanceof CrmFailure ? crmProblem(error, request) : error;
-  }
 }
 
 function groupsOf(placed: readonly Placed[]): Group[] {
@@ -341,97 +335,116 @@ function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[
   );
 }
 
-export async function findTogether(
+export function findTogether(
   options: TogetherOptions,
   keys: readonly RecordKey[],
   call: Call,
 ): Promise<(StoredRecord | undefined)[]> {
-  const named = keys.map(({ resource }) => ({ resource, names: 'all' as const }));
-  try {
-    return await withColumns(options, named, async (used) => {
-      const { dataPath } = options.client;
-      const queries = queriesOf(keys, used, true);
-      const parts = queries.map(({ query }) => toPart(dataPath, query));
-      const request: CrmRequest = {
-        operation: 'mixed',
-        effect: 'read',
-        records: keys.length,
-        ...toComposite(dataPath, parts),
-      };
-      const answers = readComposite(await options.client.send(request, call), parts.length, request);
-      const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
-      for (const [index, { resource }] of queries.entries()) {
-        const answer = requireSuccess(answers[index] as CrmAnswer, { ...request, resource });
-        const found = await readPages(options.client, answer, { ...request, resource }, call);
-        rows.set(resource.name, byKey(resource, deletedFirst(found)));
-      }
-      return keys.map(({ resource, externalId }) => {
-        const row = rows.get(resource.name)?.get(externalId.toLowerCase());
-        return row && options.toRecordOf(resource, usedOf(used, resource).resource)(row);
-      });
+  const { client, toRecordOf } = options;
+  return withColumns(options, keys.map(toWhole), async (used) => {
+    const queries = queriesOf(keys, used, true);
+    const parts = queries.map(({ query }) => toPart(client.dataPath, query));
+    const answers = await readTogether(client, parts, { operation: 'mixed', records: keys.length }, call);
+    const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
+    for (const [index, { resource }] of queries.entries()) {
+      const found = await readPages(client, answers[index] as CrmAnswer, resource, call);
+      rows.set(resource.name, byKey(resource, deletedFirst(found)));
+    }
+    return keys.map(({ resource, externalId }) => {
+      const row = rows.get(resource.name)?.get(externalId.toLowerCase());
+      return row && toRecordOf(resource, usedOf(used, resource).resource)(row);
     });
-  } catch (error) {
-    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
-  }
+  });
 }
 
 async function readPages(
   client: TogetherOptions['client'],
   first: CrmAnswer,
-  { operation, effect, resource }: CrmRequest & { resource: Resource },
+  resource: Resource,
   call: Call,
 ): Promise<CrmRow[]> {
-  let { rows, next } = readPage(first, client.dataPath);
+  const asked = { operation: 'mixed', effect: 'read', resource } as const;
+  let { rows, next } = readPage(requireSuccess(first, asked), client.dataPath);
   while (next !== undefined) {
-    const request = { operation, effect, resource, method: 'GET', path: next } as const;
-    const page = readPage(await client.send(request, call), client.dataPath);
-    if (page.rows.length === 0) throw unusable({ effect });
+    const answer = await client.send({ ...asked, method: 'GET', path: next }, call);
+    const page = readPage(answer, client.dataPath);
+    if (page.rows.length === 0) throw unusable(asked);
     rows = [...rows, ...page.rows];
     next = page.next;
   }
   return rows;
 }
 
-export async function listTogether(
+export function listTogether(
   options: TogetherOptions,
   lists: readonly RecordList[],
   call: Call,
 ): Promise<RecordPage[]> {
-  const { dataPath } = options.client;
-  const named = lists.map(({ resource }) => ({ resource, names: 'all' as const }));
-  try {
-    return await withColumns(options, named, async (used) => {
-      const parts = lists.map(({ resource, query }): Part => {
-        const { filters, limit } = query;
-        const visible = call.visible(resource.collection);
-        const soql = pageQuery(usedOf(used, resource).resource, {
-          filters,
-          visible,
-          limit: limit + 1,
-          shaped: true,
-        });
-        return { method: 'GET', path: queryPath(dataPath, soql) };
-      });
-      const request: CrmRequest = {
-        operation: 'mixed',
-        effect: 'read',
-        records: lists.length,
-        ...toComposite(dataPath, parts),
-      };
-      const answers = readComposite(await options.client.send(request, call), parts.length, request);
-      return lists.map(({ resource, query }, index) => {
-        const answer = requireSuccess(answers[index] as CrmAnswer, { ...request, resource });
-        const { rows, next } = readPage(answer, dataPath);
-        const toRecord = options.toRecordOf(resource, usedOf(used, resource).resource);
-        const { page, add } = startPage(query);
-        const isWhole = rows.every((row) => {
-          const record = toRecord(row);
-          return record === undefined || add(record.values);
-        });
-        return { ...page, hasMore: page.hasMore || !isWhole || next !== undefined };
-      });
+  const { client, toRecordOf } = options;
+  const { dataPath } = client;
+  return withColumns(options, lists.map(toWhole), async (used) => {
+    const parts = lists.map(({ resource, query: { filters, limit } }): Part => {
+      const visible = call.visible(resource.collection);
+      const page = { filters, visible, limit: limit + 1, shaped: true };
+      return { method: 'GET', path: queryPath(dataPath, pageQuery(usedOf(used, resource).resource, page)) };
     });
-  } catch (error) {
-    throw error instanceof CrmFailure ? crmProblem(error, {}) : error;
+    const answers = await readTogether(client, parts, { operation: 'mixed' }, call);
+    return lists.map(({ resource, query }, index) => {
+      const answer = requireSuccess(answers[index] as CrmAnswer, { effect: 'read', resource });
+      const { rows, next } = readPage(answer, dataPath);
+      const toRecord = toRecordOf(resource, usedOf(used, resource).resource);
+      const { page, add } = startPage(query);
+      const isWhole = rows.every((row) => {
+        const record = toRecord(row);
+        return record === undefined || add(record.values);
+      });
+      return { ...page, hasMore: page.hasMore || !isWhole || next !== undefined };
+    });
+  });
+}
+
+function toWhole({ resource }: { resource: Resource }): { resource: Resource; names: 'all' } {
+  return { resource, names: 'all' };
+}
+
+interface Transaction {
+  request: CrmRequest;
+  parent: string | undefined;
+}
+
+class Transact implements Operation<Transaction, CrmAnswer> {
+  readonly name = 'together';
+  readonly effect = 'create';
+  readonly #client: Pick<CrmClient, 'execute'>;
+
+  constructor(client: Pick<CrmClient, 'execute'>) {
+    this.#client = client;
   }
+
+  size(): number {
+    return 0;
+  }
+
+  parentOf({ parent }: Transaction): string | undefined {
+    return parent;
+  }
+
+  async execute(
+    transactions: readonly Transaction[],
+    call: BatchCall,
+    permit?: Permit,
+  ): Promise<ItemOutcome<CrmAnswer>[]> {
+    const [{ request }] = transactions as [Transaction];
+    return [{ result: await this.#client.execute(request, call, permit) }];
+  }
+}
+
+export function addTransactions(
+  scheduler: Scheduler,
+  client: CrmClient,
+): RequestKind<Transaction, CrmAnswer> {
+  return scheduler.addKind({
+    ...{ name: 'transaction', batchKey: 'transaction', operation: new Transact(client) },
+    ...{ object: 'several', objectSize: new ObjectSize(), rows: undefined, isShared: false },
+  });
 }

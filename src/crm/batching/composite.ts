@@ -1,6 +1,8 @@
-import { failureOf } from '../rest/errors.ts';
+import type { Call } from '../../platform/base/call.ts';
+import { type AnsweredRequest, failureOf } from '../rest/errors.ts';
 import { CrmFailure } from '../rest/failure.ts';
 import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
 import type { ItemOutcome } from './operation.ts';
 
 /**
@@ -27,7 +29,23 @@ export function toComposite(
   };
 }
 
-export function readComposite(answer: CrmAnswer, count: number, request: CrmRequest): CrmAnswer[] {
+/** Sends several reads in one metered call: an answer for each, in their order. Throws `Problem`, `CrmFailure`. */
+export async function readTogether(
+  client: Pick<CrmClient, 'send' | 'dataPath'>,
+  parts: readonly Part[],
+  { operation, records = parts.length }: Pick<CrmRequest, 'operation' | 'records'>,
+  call: Call,
+): Promise<CrmAnswer[]> {
+  const composite = toComposite(client.dataPath, parts);
+  const request: CrmRequest = { operation, effect: 'read', records, ...composite };
+  return readComposite(await client.send(request, call), parts.length, request);
+}
+
+export function readComposite(
+  answer: CrmAnswer,
+  count: number,
+  request: Pick<CrmRequest, 'effect'>,
+): CrmAnswer[] {
   const parts = (answer.body as { compositeResponse?: unknown } | undefined)?.compositeResponse;
   if (!Array.isArray(parts) || parts.length !== count) throw unusable(request);
   return parts.map((part: Record<string, unknown> | null) => {
@@ -61,7 +79,7 @@ export function readCollection(
 }
 
 /** An answer without success that stands inside another answer. Throws `CrmFailure`. */
-export function requireSuccess(answer: CrmAnswer, request: CrmRequest): CrmAnswer {
+export function requireSuccess(answer: CrmAnswer, request: AnsweredRequest): CrmAnswer {
   if (isSuccess(answer)) return answer;
   throw failureOf(answer, request);
 }

@@ -20,8 +20,10 @@ const byStatus: Record<number, FailureKind> = {
 
 const mostErrors = 20;
 
+export type AnsweredRequest = Pick<CrmRequest, 'effect' | 'body' | 'resource' | 'addressesRecord'>;
+
 /** The first error that is the record's own decides the kind. */
-export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
+export function failureOf(answer: CrmAnswer, request: AnsweredRequest): CrmFailure {
   const errors = errorsOf(answer.body);
   const error = errors.find((each) => !mayBeOthers(each, answer.status, request)) ?? errors[0];
   const kind = error === undefined ? kindOfStatus(answer) : kindOf(error, answer.status, request);
@@ -38,12 +40,12 @@ export function failureOf(answer: CrmAnswer, request: CrmRequest): CrmFailure {
   });
 }
 
-function mayBeOthers(error: CrmError, status: number, request: CrmRequest): boolean {
+function mayBeOthers(error: CrmError, status: number, request: AnsweredRequest): boolean {
   const row = rowOf({ error, status, request });
   return row === undefined || row.mayBeOthers === true;
 }
 
-function isOfOrg(error: CrmError, status: number, request: CrmRequest): boolean {
+function isOfOrg(error: CrmError, status: number, request: AnsweredRequest): boolean {
   return rowOf({ error, status, request })?.ofOrg === true && kindOf(error, status, request) !== 'gone';
 }
 
@@ -59,7 +61,7 @@ function describe(kind: FailureKind, error: CrmError | undefined, status: number
   return isQuotable ? `${code}: ${withoutIds(error?.message ?? '')}` : code;
 }
 
-function kindOf(error: CrmError, status: number, request: CrmRequest): FailureKind {
+function kindOf(error: CrmError, status: number, request: AnsweredRequest): FailureKind {
   const row = rowOf({ error, status, request });
   if (row === undefined) return status === 401 ? 'broken' : (byStatus[status] ?? 'broken');
   // Without a record in the path it is the object that does not exist.
