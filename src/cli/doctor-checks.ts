@@ -4,7 +4,7 @@ import { resourcesFor } from '../app/mapping.ts';
 import { createCrmCheck, isLoginHost, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import { readKnownOrg } from '../crm/token/known-org.ts';
-import { TokenFailure } from '../crm/token/token-failure.ts';
+import { TokenFailure } from '../crm/token/token-endpoint.ts';
 import {
   type CrmToken,
   crmOf,

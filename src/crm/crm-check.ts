@@ -10,7 +10,7 @@ import { listOf, type Resources } from '../records/mapping.ts';
 import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
-import { type Described, describeObjects, type ListedObject, listObjects } from './describe.ts';
+import { type Described, describeObjects, listObjects } from './describe.ts';
 import { objectsNotSeen, ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
@@ -22,37 +22,7 @@ import { AssertionSigner, type KeyCertificate } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createColumns } from './usable-columns.ts';
 
-/**
- * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running
- * services share, and their back-off, are neither used nor changed.
- */
-export interface CrmCheck {
-  sign(): Promise<string>;
-  readonly certificate: KeyCertificate | undefined;
-  /** Trades it for an access token. Throws `TokenFailure`. */
-  signIn(assertion: string): Promise<AccessToken>;
-  /**
-   * Tries other hosts and audiences than those of the settings, the org's own address before all, where it is known. Undefined
-   * where none signs in.
-   */
-  findSignIn(ownAddress: string | undefined): Promise<SignInAddress | undefined>;
-  /** Throws an `Error` with what is wrong. */
-  checkVersion(token: AccessToken): Promise<string>;
-  readonly usage: ApiUsage | undefined;
-  whoAmI(token: AccessToken): Promise<CrmUser | undefined>;
-  /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
-  seenFrom(user: CrmUser, token: AccessToken): Promise<string | undefined>;
-  listObjects(token: AccessToken): Promise<ListedObject[]>;
-  describe(names: readonly string[], token: AccessToken): Promise<Described>;
-  /** Throws `CrmFailure`, `Problem`. */
-  inspect(resources: Resources, token: AccessToken): Promise<Findings>;
-  /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
-  checkOwners(resources: Resources, token: AccessToken): Promise<string[]>;
-  /** Objects whose records get owners and of which the user may not see all records, as far as it may know. Throws `CrmFailure`. */
-  objectsNotSeen(resources: Resources, token: AccessToken): Promise<string[]>;
-  readChanges(resources: readonly Resource[], token: AccessToken): Promise<void>;
-  close(): Promise<void>;
-}
+export type CrmCheck = ReturnType<typeof createCrmCheck>;
 
 export interface SignInAddress {
   loginUrl: string;
@@ -65,13 +35,13 @@ interface Findings {
   slow: string[];
 }
 
-interface CrmCheckOptions extends CrmSettings {
-  environment: string;
-  secrets: SecretsManager;
-  metrics: Metrics;
-}
-
-export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
+/**
+ * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running
+ * services share, and their back-off, are neither used nor changed.
+ */
+export function createCrmCheck(
+  options: CrmSettings & { environment: string; secrets: SecretsManager; metrics: Metrics },
+) {
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
   const signer = new AssertionSigner({ ...options, now: wallMs });
@@ -90,14 +60,19 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
   const call = () => startCall('doctor', undefined, timeoutMs);
   return {
     sign: () => signer.sign(),
-    get certificate() {
+    get certificate(): KeyCertificate | undefined {
       return signer.certificate;
     },
-    signIn: async (assertion) => {
+    /** Trades it for an access token. Throws `TokenFailure`. */
+    signIn: async (assertion: string): Promise<AccessToken> => {
       const { accessToken, instanceUrl } = await endpointAt(options.loginUrl).request(assertion);
       return { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY };
     },
-    async findSignIn(ownAddress) {
+    /**
+     * Tries other hosts and audiences than those of the settings, the org's own address before all, where it is known. Undefined
+     * where none signs in.
+     */
+    async findSignIn(ownAddress: string | undefined): Promise<SignInAddress | undefined> {
       for (const address of otherAddresses(options, ownAddress)) {
         const trial = endpointAt(address.loginUrl).request(await signer.sign(address.audience));
         const isAccepted = await trial.then(Boolean, () => false);
@@ -105,17 +80,21 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       }
       return undefined;
     },
-    async checkVersion({ instanceUrl }) {
+    /** Throws an `Error` with what is wrong. */
+    async checkVersion({ instanceUrl }: AccessToken): Promise<string> {
       return compareVersion(options.apiVersion, await fetchVersions(http, instanceUrl, timeoutMs));
     },
-    get usage() {
+    get usage(): ApiUsage | undefined {
       return usage;
     },
-    whoAmI: (token) => fetchUser(clientWith(token), call()),
-    seenFrom: (user, token) => readSourceAddress(clientWith(token), user, call()),
-    listObjects: (token) => listObjects(clientWith(token), call()),
-    describe: (names, token) => describeObjects(clientWith(token), names, call()),
-    inspect: async (resources, token) => {
+    whoAmI: (token: AccessToken) => fetchUser(clientWith(token), call()),
+    /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
+    seenFrom: (user: CrmUser, token: AccessToken) => readSourceAddress(clientWith(token), user, call()),
+    listObjects: (token: AccessToken) => listObjects(clientWith(token), call()),
+    describe: (names: readonly string[], token: AccessToken) =>
+      describeObjects(clientWith(token), names, call()),
+    /** Throws `CrmFailure`, `Problem`. */
+    inspect: async (resources: Resources, token: AccessToken) => {
       const client = clientWith(token);
       const all = listOf(resources);
       const names = all.map(({ crmObject }) => crmObject);
@@ -123,9 +102,13 @@ export function createCrmCheck(options: CrmCheckOptions): CrmCheck {
       usage = client.usage;
       return findingsOf(all, described, resources.member.crmObject);
     },
-    objectsNotSeen: (resources, token) => objectsNotSeen(resources, clientWith(token), call()),
-    checkOwners: (resources, token) => ownerFaults(resources, clientWith(token), call()),
-    readChanges: async (resources, token) => {
+    /** Objects whose records get owners and of which the user may not see all records, as far as it may know. Throws `CrmFailure`. */
+    objectsNotSeen: (resources: Resources, token: AccessToken) =>
+      objectsNotSeen(resources, clientWith(token), call()),
+    /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
+    checkOwners: (resources: Resources, token: AccessToken) =>
+      ownerFaults(resources, clientWith(token), call()),
+    readChanges: async (resources: readonly Resource[], token: AccessToken): Promise<void> => {
       await readChanges(resources, { client: clientWith(token), metrics: options.metrics }, call());
     },
     close: () => http.close(),

@@ -9,7 +9,7 @@ import type { CrmAnswer } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';
 import type { TokenFault } from './token/backoff.ts';
-import type { SignInRefusal } from './token/token-failure.ts';
+import type { SignInRefusal } from './token/token-endpoint.ts';
 import type { TokenProvider } from './token/token-provider.ts';
 
 /** A result older than this is checked again: while connected, and while not; longer where a metered call has to show it. */

@@ -7,9 +7,7 @@ import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
 import type { CrmSettings } from '../platform/settings/table.ts';
-import type { ChangeSource } from '../records/changes.ts';
 import { type Resources, resourcesOf } from '../records/mapping.ts';
-import type { Records } from '../records/records.ts';
 import { queryPath } from './batching/find.ts';
 import { limitsOf } from './budget/bucket.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/budget-store.ts';
@@ -43,24 +41,9 @@ export interface CrmOptions extends CrmSettings {
   metrics: Metrics;
 }
 
-export interface Crm {
-  records: Records;
-  changes: ChangeSource;
-  health: Pick<CrmHealth, 'check'>;
-  tokens: TokenProvider;
-  schema: OrgSchema;
-  readonly usage: CrmClient['usage'];
-  budgetExhaustedAt(): Promise<Date | null>;
-  connectionHash: string;
-  changed: Listeners<[]>;
-  missing: Listeners<Parameters<OnMissing>>;
-  metered: Listeners<Parameters<OnMetered>>;
-  stopped: Listeners<[]>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Crm = ReturnType<typeof createCrm>;
 
-export function createCrm(options: CrmOptions): Crm {
+export function createCrm(options: CrmOptions) {
   const { environment, cache, log, secrets, privateKeySecret } = options;
   const connectionHash = hashConnection(options);
   const http = createHttp(options.timeoutMs);
@@ -138,12 +121,12 @@ function dataProbeFor({ quote }: Resources, { dataPath }: CrmClient): string {
   return queryPath(dataPath, `SELECT Id FROM ${quote.crmObject} LIMIT 1`);
 }
 
-function createSignals(): Pick<Crm, 'changed' | 'missing' | 'metered' | 'stopped'> {
+function createSignals() {
   return {
-    changed: new Listeners(),
-    missing: new Listeners(),
-    metered: new Listeners(),
-    stopped: new Listeners(),
+    changed: new Listeners<[]>(),
+    missing: new Listeners<Parameters<OnMissing>>(),
+    metered: new Listeners<Parameters<OnMetered>>(),
+    stopped: new Listeners<[]>(),
   };
 }
 

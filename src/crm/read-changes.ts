@@ -6,6 +6,7 @@ import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } fr
 import { ownerField } from '../records/created-by.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
+import { AdaptiveSize } from './adaptive-size.ts';
 import {
   nativeIdOf,
   readComposite,
@@ -79,12 +80,12 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     return { ...withoutHidden(resource, used)({ values }), links: found.readLinks(row) };
   };
   const windows = new ChangeWindows();
-  /** Halved by a call that took too long, doubled by one that did not. */
-  let limit = mostRows;
+  const rows = new AdaptiveSize(fewestRows, mostRows);
   type Positions = ReadonlyMap<Resource, ChangePosition>;
   const readPage = async (positions: Positions, used: UsedOfAll, call: Call) => {
     const queriesOf = (resource: Resource) =>
       nextColumns(usedOf(used, resource).resource).length > 0 ? 2 : 1;
+    const limit = rows.value;
     const reading = new PageReading(
       windows.split(positions, limit, client.time.now(), queriesOf),
       used,
@@ -93,13 +94,12 @@ export function createChangeSource(options: ChangeSourceOptions): ChangeSource {
     const request = reading.request(client.dataPath, limit);
     const started = monotonicMs();
     const answer = await client.send(request, call).catch((error: unknown) => {
-      if (isLate(error)) limit = Math.max(fewestRows, Math.floor(limit / 2));
+      if (isLate(error)) rows.halve();
       throw error;
     });
     const sentAt = client.time.now() - (monotonicMs() - started);
-    const asked = limit;
-    limit = Math.min(mostRows, limit * 2);
-    const { records, complete } = windows.join(reading.windows(answer, request, asked));
+    rows.double();
+    const { records, complete } = windows.join(reading.windows(answer, request, limit));
     const unfinished = records.filter((record) => reading.unfinished.has(record));
     const whole = await readWhole({ client, used }, unfinished, call);
     const finished = records.map((record) =>

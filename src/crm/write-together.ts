@@ -322,9 +322,7 @@ function queriesOf(keys: readonly RecordKey[], used: UsedOfAll, withDeleted = fa
   });
 }
 
-type Rows = ReadonlyMap<string, ReadonlyMap<string, CrmRow>>;
-
-function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[], dataPath: string): Rows {
+function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[], dataPath: string) {
   return new Map(
     queries.map(({ resource }, index) => {
       const answer = answers[index];

@@ -105,14 +105,12 @@ export function keysQuery(resource: Resource, keys: readonly string[]): RowsQuer
   return findQuery(resource, [{ keys, visible: 'all' }]);
 }
 
-interface RowsOptions {
-  client: RecordOperationOptions['client'];
-  resource: Resource;
-  isAfterLoss?: boolean;
-}
-
 export async function queryRows(
-  { client, resource, isAfterLoss }: RowsOptions,
+  {
+    client,
+    resource,
+    isAfterLoss,
+  }: { client: RecordOperationOptions['client']; resource: Resource; isAfterLoss?: boolean },
   rowsQuery: RowsQuery,
   call: BatchCall,
   permit?: Permit,

@@ -6,12 +6,12 @@ import {
   type BatchCall,
   type CrmAnswer,
   type CrmRequest,
-  type Exchanges,
   largestBatch,
   type Part,
   type Permit,
   sharersOf,
 } from '../rest/request.ts';
+import type { CrmClient } from '../rest/rest-client.ts';
 import { type RowsQuery, together } from '../soql/query.ts';
 import { readComposite, requireSuccess, toComposite } from './composite.ts';
 import { toPart } from './find.ts';
@@ -22,12 +22,12 @@ const mostParts = 25;
 interface Member {
   request: CrmRequest;
   call: BatchCall;
-  client: Exchanges;
   resolve: (answer: CrmAnswer | Promise<CrmAnswer>) => void;
   reject: (error: unknown) => void;
 }
 
 interface MixedCallOptions {
+  client: Pick<CrmClient, 'exchange' | 'dataPath' | 'writeHeaders'>;
   permit: Permit;
   batches: number;
   onTooMuch: () => void;
@@ -60,10 +60,10 @@ export class MixedCall {
       this.#missing -= 1;
       return true;
     };
-    const join = (request: CrmRequest, call: BatchCall, client: Exchanges) => {
-      if (!use()) return client.exchange(request, call);
+    const join = (request: CrmRequest, call: BatchCall) => {
+      if (!use()) return this.#options.client.exchange(request, call);
       const { promise, resolve, reject } = Promise.withResolvers<CrmAnswer>();
-      this.#members.push({ request, call, client, resolve, reject });
+      this.#members.push({ request, call, resolve, reject });
       if (this.#missing === 0) void this.#send();
       return promise;
     };
@@ -75,16 +75,16 @@ export class MixedCall {
 
   /** Never throws. */
   async #send(): Promise<void> {
-    const { permit } = this.#options;
+    const { client, permit } = this.#options;
     const members = this.#members.filter((member) => !isLate(member));
     const [first, ...others] = members;
     if (first === undefined) permit.release();
-    else if (others.length === 0) first.resolve(first.client.exchange(first.request, first.call, permit));
-    else await this.#sendTogether(members, first.client);
+    else if (others.length === 0) first.resolve(client.exchange(first.request, first.call, permit));
+    else await this.#sendTogether(members);
   }
 
-  async #sendTogether(candidates: readonly Member[], client: Exchanges): Promise<void> {
-    const { permit } = this.#options;
+  async #sendTogether(candidates: readonly Member[]): Promise<void> {
+    const { client, permit } = this.#options;
     const plan = new MixedParts(client.writeHeaders);
     const members: { member: Member; read: ReadParts }[] = [];
     for (const member of candidates) {
@@ -128,8 +128,8 @@ export class MixedCall {
     }
   }
 
-  #sendAlone({ request, call, client, resolve }: Member): void {
-    resolve(client.exchange(request, call));
+  #sendAlone({ request, call, resolve }: Member): void {
+    resolve(this.#options.client.exchange(request, call));
   }
 }
 

@@ -15,11 +15,6 @@ export type CallKind = 'write' | 'read' | 'poll';
 export const pollShare = 0.1;
 const mostPolls = 5;
 
-interface Waiter {
-  becomeWrite(): void;
-  leave(): void;
-}
-
 /** One call in so many goes to the next tenant in rotation, so that no tenant starves. */
 const callsPerRotation = 25;
 /**
@@ -85,7 +80,7 @@ export class CallQueue {
     return write.size + read.size + poll.size;
   }
 
-  add(kind: CallKind, { tenant, heavyParts = 0, requesters }: Who, since: number, take: () => void): Waiter {
+  add(kind: CallKind, { tenant, heavyParts = 0, requesters }: Who, since: number, take: () => void) {
     let queue: FairQueue<Entry> | undefined = this.#queues[kind];
     const leave = () => {
       queue?.delete(tenant, entry);

@@ -68,18 +68,8 @@ export function isSuccess({ status }: Pick<CrmAnswer, 'status'>): boolean {
 export interface Permit {
   token: AccessToken;
   release(isSpent?: boolean): void;
-  shared?: SharedCall | undefined;
-}
-
-export interface Exchanges {
-  dataPath: string;
-  writeHeaders: Readonly<Record<string, string>>;
-  /** Uses the permit where one is given. Throws `CrmFailure`. */
-  exchange(request: CrmRequest, call: BatchCall, permit?: Permit): Promise<CrmAnswer>;
-}
-
-interface SharedCall {
-  join(request: CrmRequest, call: BatchCall, client: Exchanges): Promise<CrmAnswer>;
+  /** The Composite call of which the request is to be a part; undefined for a call of its own. */
+  shared?: { join(request: CrmRequest, call: BatchCall): Promise<CrmAnswer> };
 }
 
 export function header(headers: CrmAnswer['headers'], name: string): string | undefined {

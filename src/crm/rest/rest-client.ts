@@ -133,7 +133,7 @@ export class CrmClient {
   }
 
   #callOnce(request: CrmRequest, call: Call | BatchCall, permit: Permit | undefined): Promise<CrmAnswer> {
-    if (permit?.shared !== undefined && 'batcher' in call) return permit.shared.join(request, call, this);
+    if (permit?.shared !== undefined && 'batcher' in call) return permit.shared.join(request, call);
     return this.exchange(request, call, permit);
   }
 

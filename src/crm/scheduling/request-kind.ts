@@ -1,6 +1,7 @@
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs, now } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/concurrency.ts';
+import { AdaptiveSize } from '../adaptive-size.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../rest/permits.ts';
 import { largestBatch } from '../rest/request.ts';
@@ -89,8 +90,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
   inFlight = 0;
   linger: NodeJS.Timeout | undefined;
   #latencyMs = presumedLatencyMs;
-  /** Halved by a call that took too long, doubled by one that did not. */
-  #largestBatch = largestBatch;
+  readonly #batch = new AdaptiveSize(1, largestBatch);
 
   constructor({
     name,
@@ -116,7 +116,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
 
   get perCall(): number {
     if (!this.isShared) return 1;
-    return this.isWrite ? Math.min(this.#largestBatch, this.objectSize.most) : this.#largestBatch;
+    return this.isWrite ? Math.min(this.#batch.value, this.objectSize.most) : this.#batch.value;
   }
 
   get requests(): number {
@@ -165,10 +165,8 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
 
   learn(ms: number, timeoutMs: number): void {
     this.#latencyMs += (ms - this.#latencyMs) / 5;
-    this.#largestBatch =
-      ms >= timeoutMs
-        ? Math.max(1, Math.floor(this.#largestBatch / 2))
-        : Math.min(largestBatch, this.#largestBatch * 2);
+    if (ms >= timeoutMs) this.#batch.halve();
+    else this.#batch.double();
   }
 }
 
@@ -178,7 +176,7 @@ export class RequestKind<Item = unknown, Result = unknown> implements PlannedKin
  */
 export class ObjectSize {
   readonly #now: () => number;
-  #most = largestBatch;
+  readonly #size = new AdaptiveSize(1, largestBatch);
   #changedAt = 0;
 
   /** `clock`: milliseconds of any steady clock. */
@@ -188,16 +186,16 @@ export class ObjectSize {
 
   /** Records that may go together, 1 to 200. */
   get most(): number {
-    while (this.#most < largestBatch && this.#now() - this.#changedAt >= growsAfterMs) {
-      this.#most = Math.min(largestBatch, this.#most * 2);
+    while (!this.#size.isMost && this.#now() - this.#changedAt >= growsAfterMs) {
+      this.#size.double();
       this.#changedAt += growsAfterMs;
     }
-    return this.#most;
+    return this.#size.value;
   }
 
   /** `records` succeeded together and `of` did not: the limit falls in that ratio, not to 1, as the fault may have passed. */
   lower(records: number, of: number): void {
-    this.#most = Math.max(1, Math.min(this.most, Math.ceil((this.most * records) / of)));
+    this.#size.lowerTo(Math.ceil((this.most * records) / of));
     this.#changedAt = this.#now();
   }
 }

@@ -43,7 +43,10 @@ const longestHoldMs = 1000;
 /** After a call that was too much, each kind has calls of its own for so long. */
 const mixingPauseMs = 60_000;
 interface SchedulerOptions {
-  client: Pick<CrmClient, 'permits' | 'retryBudget' | 'shortestCallMs'>;
+  client: Pick<
+    CrmClient,
+    'permits' | 'retryBudget' | 'shortestCallMs' | 'exchange' | 'dataPath' | 'writeHeaders'
+  >;
   timeoutMs: number;
   stopping?: AbortSignal | undefined;
   forwarded: ForwardedBatches | undefined;
@@ -188,14 +191,15 @@ export class Scheduler {
     paid?.chargeTo(
       countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
     );
+    const permits = batches.length === 1 ? [permit] : this.#shareCall(permit, batches.length);
+    await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
+  }
+
+  #shareCall(permit: Permit, batches: number): Permit[] {
     const onTooMuch = () => {
       this.#mixingFrom = monotonicMs() + mixingPauseMs;
     };
-    const permits =
-      batches.length === 1
-        ? [permit]
-        : new MixedCall({ permit, batches: batches.length, onTooMuch }).permits();
-    await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
+    return new MixedCall({ client: this.#options.client, permit, batches, onTooMuch }).permits();
   }
 
   /** Never throws. */

@@ -2,7 +2,7 @@ import { randomFraction } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import { parseObject } from './access-token.ts';
-import type { SignInRefusal } from './token-failure.ts';
+import type { SignInRefusal } from './token-endpoint.ts';
 
 const shortestMs = 1000;
 const longestMs = 300_000;

@@ -6,7 +6,7 @@ import {
   SecretsUnavailable,
 } from '../../platform/secrets/secrets-manager.ts';
 import type { Connection } from './access-token.ts';
-import { TokenFailure } from './token-failure.ts';
+import { TokenFailure } from './token-endpoint.ts';
 
 /** How long an assertion is valid: Salesforce allows 3 minutes at least, and refuses much more. */
 const assertionSeconds = 180;

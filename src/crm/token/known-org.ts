@@ -5,16 +5,11 @@ import type { IssuedToken } from './token-endpoint.ts';
 
 const keptMs = 90 * 86_400_000;
 
-interface KnownOrg {
-  id: string | undefined;
-  instanceUrl: string | undefined;
-}
-
 function keyOf(environment: string): string {
   return `crm_org:${environment}`;
 }
 
-export async function readKnownOrg(cache: SharedCache, environment: string): Promise<KnownOrg> {
+export async function readKnownOrg(cache: SharedCache, environment: string) {
   const record = parseObject(await cache.get(keyOf(environment)).catch(() => undefined));
   const id = record?.['org_id'];
   return {

@@ -3,7 +3,6 @@ import { wallMs } from '../../platform/base/chance.ts';
 import { type Http, type HttpAnswer, HttpFailure } from '../../platform/http/http.ts';
 import { withoutIds } from '../mapping/names.ts';
 import { isBearerToken, parseObject, readInstanceUrl } from './access-token.ts';
-import { TokenFailure } from './token-failure.ts';
 
 export interface IssuedToken {
   accessToken: string;
@@ -12,20 +11,37 @@ export interface IssuedToken {
   orgId: string | undefined;
 }
 
-export interface TokenEndpoint {
-  /** Trades an assertion for an access token. Throws `TokenFailure`. */
-  request(assertion: string): Promise<IssuedToken>;
+export class TokenFailure extends Error {
+  override readonly name = 'TokenFailure';
+  readonly reason: string;
+  readonly advice: string;
+  readonly permanent: boolean;
+  /** Undefined where the org did not answer, or not as OAuth has it. */
+  readonly refusal: SignInRefusal | undefined;
+
+  constructor(reason: string, advice: string, options: { permanent: boolean; refusal?: SignInRefusal }) {
+    const description = options.refusal?.error_description;
+    super(`${reason}${description ? ` (${description})` : ''}: ${advice}`);
+    this.reason = reason;
+    this.advice = advice;
+    this.permanent = options.permanent;
+    this.refusal = options.refusal;
+  }
+}
+
+/** A refused sign-in in the org's own words (RFC 6749 section 5.2). */
+export interface SignInRefusal {
+  error: string;
+  /** In the language of the org, in one line of at most 300 characters; null where it gives none. */
+  error_description: string | null;
 }
 
 /** The CRM's token endpoint, JWT bearer flow (RFC 7523 section 2.1): two form parameters, no client secret. */
-export function createTokenEndpoint(options: {
-  http: Http;
-  loginUrl: string;
-  timeoutMs: number;
-}): TokenEndpoint {
+export function createTokenEndpoint(options: { http: Http; loginUrl: string; timeoutMs: number }) {
   const url = `${options.loginUrl.replace(/\/+$/, '')}/services/oauth2/token`;
   return {
-    async request(assertion) {
+    /** Trades an assertion for an access token. Throws `TokenFailure`. */
+    async request(assertion: string): Promise<IssuedToken> {
       const body = new URLSearchParams({
         grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
         assertion,

@@ -10,8 +10,7 @@ import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './ac
 import type { Backoff, TokenFault } from './backoff.ts';
 import type { AssertionSigner } from './jwt.ts';
 import { noteOrg } from './known-org.ts';
-import type { TokenEndpoint } from './token-endpoint.ts';
-import { TokenFailure } from './token-failure.ts';
+import { type createTokenEndpoint, TokenFailure } from './token-endpoint.ts';
 
 /*
  * The access token of the CRM, shared by all replicas. States, as one replica sees them:
@@ -49,7 +48,7 @@ interface TokenProviderOptions {
   cache: SharedCache;
   spareLocks: Locks;
   signer: AssertionSigner;
-  endpoint: TokenEndpoint;
+  endpoint: ReturnType<typeof createTokenEndpoint>;
   backoff: Backoff;
   log: Log;
   metrics: Metrics;
