@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
 import { CrmFailure } from '../../src/crm/rest/failure.ts';
+import { RetryBudget } from '../../src/crm/rest/retry.ts';
 import { BatchRun } from '../../src/crm/scheduling/batch-run.ts';
 import { newRequest, ObjectSize, RequestKind } from '../../src/crm/scheduling/request-kind.ts';
 import { startCall } from '../../src/platform/base/call.ts';
@@ -21,6 +22,13 @@ class ReportedSize extends ObjectSize {
   override lower(records: number, of: number): void {
     this.#onSize(records, of);
     super.lower(records, of);
+  }
+}
+
+class EndlessRetries extends RetryBudget {
+  override pauseBeforeRepeat(...repeat: Parameters<RetryBudget['pauseBeforeRepeat']>): number | undefined {
+    for (let calls = 0; calls < 10; calls++) this.earn();
+    return super.pauseBeforeRepeat(...repeat);
   }
 }
 
@@ -59,7 +67,7 @@ export async function runBatch<Item, Result>(
     const run = new BatchRun({
       ...{ kind, requests, metrics },
       call: { ...startCall('test'), batcher: 'test' },
-      client: { retryBudget: { spend: () => true }, shortestCallMs: 1000 } as never,
+      client: { retryBudget: new EndlessRetries(1000, metrics), shortestCallMs: 1000 },
       scheduler: { add: () => undefined },
     });
     await run.send({ token: undefined as never, release: () => undefined });

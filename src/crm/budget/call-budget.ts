@@ -1,6 +1,7 @@
 import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
+import { budgetExhausted, type CrmFailure } from '../rest/failure.ts';
 import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,
@@ -11,7 +12,7 @@ import {
   syncEveryMs,
 } from './bucket.ts';
 import type { BudgetStore } from './budget-store.ts';
-import type { CallQueue } from './call-queue.ts';
+import type { CallKind, CallQueue, NewRequest, Requests, Who } from './call-queue.ts';
 import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 
 /*
@@ -30,6 +31,24 @@ const freshMs = 1000;
 const yieldMs = 50;
 const retryMs = 1000;
 const presumedReplicas = 4;
+
+/** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
+const promptMs = 1000;
+
+export interface PaidCall {
+  /** For a call that was not made after all. A second time does nothing. */
+  giveBack(): void;
+  /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
+  readonly wasShort: boolean;
+  chargeTo(requests: Requests): void;
+}
+
+export interface CallWait {
+  /** Undefined where it was given up. Throws `CrmFailure` (budget_exhausted) where the maximum wait ended first. */
+  readonly paid: Promise<PaidCall | undefined>;
+  becomeWrite(): void;
+  giveUp(): void;
+}
 
 interface CallBudgetOptions {
   dailyCalls: number;
@@ -129,6 +148,62 @@ export class CallBudget {
   untilCallsMs(calls: number): number {
     const lacking = calls - this.#lease;
     return lacking <= 0 ? 0 : Math.max(0, lacking - this.#available) / this.#rate;
+  }
+
+  /** The part of a call that is each consumer's who asks; undefined while calls are not short. */
+  get parts(): ReadonlyMap<string, number> | undefined {
+    return this.isShort ? this.queue.shares.parts() : undefined;
+  }
+
+  /**
+   * Refuses a request that would wait in vain. `joins`: it shares a call that is waited for already. `further`: calls that
+   * other requests of its kind need first. Throws `CrmFailure` (budget_exhausted).
+   */
+  admit(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
+    this.queue.shares.asks(who.consumer);
+    const calls = this.queue.before(kind, joins ? { ...who, heavyParts: 0 } : who);
+    const ms = this.untilCallsMs(calls + (joins ? 0 : 1) + further);
+    if (ms > this.maxWaitMs) throw this.#refusal(kind, ms, true);
+  }
+
+  /** Waits for a call, for `mostMs` milliseconds at most where that is given and calls are short. */
+  waitForCall(kind: CallKind, who: Who, mostMs?: number): CallWait {
+    const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
+    const wasShort = this.mustWait;
+    let timer: NodeJS.Timeout | undefined;
+    const { leave, becomeWrite } = this.queue.add(kind, who, monotonicMs(), () => {
+      clearTimeout(timer);
+      resolve(newPaidCall(this, wasShort));
+    });
+    if (mostMs !== undefined) {
+      timer = setTimeout(
+        () => {
+          const refusal = this.waitedTooLong(kind, kind !== 'poll');
+          leave();
+          reject(refusal);
+        },
+        wasShort ? mostMs : Math.max(mostMs, promptMs),
+      );
+    }
+    this.serve();
+    const giveUp = () => {
+      clearTimeout(timer);
+      leave();
+      resolve(undefined);
+      this.serve();
+    };
+    return { paid: promise, becomeWrite, giveUp };
+  }
+
+  waitedTooLong(kind: CallKind, isCounted: boolean): CrmFailure {
+    return this.#refusal(kind, this.untilCallsMs(this.queue.before(kind)), isCounted);
+  }
+
+  #refusal(kind: CallKind, forecastMs: number, isCounted: boolean): CrmFailure {
+    if (isCounted) this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
+    // A write that comes again at the start of its maximum wait is served before the reads that wait by then.
+    const ms = kind === 'write' ? forecastMs - this.maxWaitMs : forecastMs;
+    return budgetExhausted(Math.max(1, Math.ceil(ms / 1000)));
   }
 
   giveBack(): void {
@@ -291,4 +366,20 @@ export class CallBudget {
     if (calls < 2 || this.#ownShare || !isUsed) return 0;
     return this.#available - calls - 1 >= this.#limits.burst / 2 ? calls : 0;
   }
+}
+
+function newPaidCall(budget: CallBudget, mustWait: boolean): PaidCall {
+  const wasShort = mustWait || budget.isShort;
+  let isSpent = false;
+  return {
+    wasShort,
+    chargeTo(requests) {
+      if (wasShort) budget.queue.shares.charge(requests);
+    },
+    giveBack() {
+      if (isSpent) return;
+      isSpent = true;
+      budget.giveBack();
+    },
+  };
 }

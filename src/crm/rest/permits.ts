@@ -1,21 +1,13 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
-import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
 import { FairLimiter } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import type { CallBudget } from '../budget/call-budget.ts';
-import type { CallKind, NewRequest, Requests, Who } from '../budget/call-queue.ts';
+import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
+import type { CallKind } from '../budget/call-queue.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import type { Breaker } from './breaker.ts';
-import {
-  budgetExhausted,
-  CrmFailure,
-  type DisconnectedBy,
-  disconnectedBy,
-  isUnsent,
-  queueFull,
-} from './failure.ts';
+import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from './failure.ts';
 import type { CallQuota } from './quota.ts';
 import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
 
@@ -26,25 +18,7 @@ const singleCallWeight = 4;
 /** Large pages that this process reads from the CRM at once, and those of one consumer: slow ones delay only its own. */
 const largePages = { inAll: 16, ofOne: 4 };
 
-/** While calls are not short, one comes sooner than this: who has less time for it is refused for that, not for the budget. */
-const promptMs = 1000;
-
 export type TokensForCalls = Pick<TokenProvider, 'getToken' | 'accepted' | 'invalidate'>;
-
-export interface PaidCall {
-  /** For a call that was not made after all. A second time does nothing. */
-  giveBack(): void;
-  /** Calls were short: it is worth waiting for requests of other replicas that can share this one. */
-  readonly wasShort: boolean;
-  chargeTo(requests: Requests): void;
-}
-
-export interface CallWait {
-  /** Undefined where it was given up. Throws `CrmFailure` (budget_exhausted) where the maximum wait ended first. */
-  readonly paid: Promise<PaidCall | undefined>;
-  becomeWrite(): void;
-  giveUp(): void;
-}
 
 export interface PermitsOptions {
   maxConcurrency: number;
@@ -79,7 +53,7 @@ export class Permits {
     quota.check();
     // It may share a call that is waited for already, whatever its resource.
     const joins = (budget?.queue.before('write') ?? 0) > 0;
-    this.checkBudget('write', { tenant: '', consumer: consumerId }, { joins });
+    budget?.admit('write', { tenant: '', consumer: consumerId }, { joins });
     this.#checkQueue(consumerId);
   }
 
@@ -144,94 +118,23 @@ export class Permits {
     return this.#largePages.take(call.consumerId ?? '', { ms, refusal: tooManyLargePages });
   }
 
-  /** The longest that a request waits for a call of the budget, in milliseconds; undefined where there is none. */
-  get maxWaitMs(): number | undefined {
-    return this.#options.budget?.maxWaitMs;
-  }
-
-  get replicas(): number {
-    return this.#options.budget?.replicas ?? 1;
-  }
-
-  get parts(): ReadonlyMap<string, number> | undefined {
-    const { budget } = this.#options;
-    return budget?.isShort ? budget.queue.shares.parts() : undefined;
-  }
-
-  /**
-   * Refuses a request that would wait in vain for a call of the budget. `joins`: it shares a call that is waited for already.
-   * `further`: calls that other requests of its kind need first. Throws `CrmFailure` (budget_exhausted).
-   */
-  checkBudget(kind: CallKind, who: NewRequest, { joins = false, further = 0 } = {}): void {
-    const { budget } = this.#options;
-    if (budget === undefined) return;
-    budget.queue.shares.asks(who.consumer);
-    const calls = budget.queue.before(kind, joins ? { ...who, heavyParts: 0 } : who);
-    const ms = budget.untilCallsMs(calls + (joins ? 0 : 1) + further);
-    if (ms > budget.maxWaitMs) throw this.#refusal(kind, ms, true);
-  }
-
-  /**
-   * Waits for a call of the budget, for `mostMs` milliseconds at most where that is given and calls are short; undefined
-   * where there is no budget.
-   */
-  waitForCall(kind: CallKind, who: Who, mostMs?: number): CallWait | undefined {
+  async #pay(call: Call, mostMs: number): Promise<PaidCall | undefined> {
     const { budget } = this.#options;
     if (budget === undefined) return undefined;
-    const { promise, resolve, reject } = Promise.withResolvers<PaidCall | undefined>();
-    const wasShort = budget.mustWait;
-    let timer: NodeJS.Timeout | undefined;
-    const { leave, becomeWrite } = budget.queue.add(kind, who, monotonicMs(), () => {
-      clearTimeout(timer);
-      resolve(newPaidCall(budget, wasShort));
-    });
-    if (mostMs !== undefined) {
-      timer = setTimeout(
-        () => {
-          const refusal = this.waitedTooLong(kind, kind !== 'poll');
-          leave();
-          reject(refusal);
-        },
-        wasShort ? mostMs : Math.max(mostMs, promptMs),
-      );
-    }
-    budget.serve();
-    const giveUp = () => {
-      clearTimeout(timer);
-      leave();
-      resolve(undefined);
-      budget.serve();
-    };
-    return { paid: promise, becomeWrite, giveUp };
-  }
-
-  waitedTooLong(kind: CallKind, isCounted: boolean): CrmFailure {
-    const { budget } = this.#options;
-    return this.#refusal(kind, budget?.untilCallsMs(budget.queue.before(kind)) ?? 0, isCounted);
-  }
-
-  #refusal(kind: CallKind, forecastMs: number, isCounted: boolean): CrmFailure {
-    if (isCounted) this.#options.metrics.crmTurnedAway.inc({ reason: 'budget' });
-    // A write that comes again at the start of its maximum wait is served before the reads that wait by then.
-    const ms = kind === 'write' ? forecastMs - (this.maxWaitMs ?? 0) : forecastMs;
-    return budgetExhausted(Math.max(1, Math.ceil(ms / 1000)));
-  }
-
-  async #pay(call: Call, mostMs: number): Promise<PaidCall | undefined> {
-    if (this.#options.budget === undefined) return undefined;
     const purpose = purposeOf(call);
     const requests = countByConsumer(sharersOf(call));
     const who = { tenant: tenantOf(call), requesters: () => requests };
-    const paid = await this.waitForCall(purpose, who, mostMs)?.paid;
+    const paid = await budget.waitForCall(purpose, who, mostMs).paid;
     if (purpose !== 'poll') paid?.chargeTo(requests);
     return paid;
   }
 
   #payForNew(call: Call): Promise<PaidCall | undefined> {
-    const mostMs = remainingMs(call) - this.#options.shortestCallMs;
+    const { budget, shortestCallMs } = this.#options;
+    const mostMs = remainingMs(call) - shortestCallMs;
     if (call.background !== undefined) return this.#pay(call, mostMs);
-    this.checkBudget(purposeOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
-    return this.#pay(call, Math.min(this.maxWaitMs ?? 0, mostMs));
+    budget?.admit(purposeOf(call), { tenant: tenantOf(call), consumer: call.consumerId ?? '' });
+    return this.#pay(call, Math.min(budget?.maxWaitMs ?? 0, mostMs));
   }
 
   async acquire(call: Call, paid: PaidCall | undefined): Promise<Permit> {
@@ -273,22 +176,6 @@ export class Permits {
       throw new CrmFailure('no_token', error.message, { retryAfter: error.facts.retryAfter });
     }
   }
-}
-
-function newPaidCall(budget: CallBudget, mustWait: boolean): PaidCall {
-  const wasShort = mustWait || budget.isShort;
-  let isSpent = false;
-  return {
-    wasShort,
-    chargeTo(requests) {
-      if (wasShort) budget.queue.shares.charge(requests);
-    },
-    giveBack() {
-      if (isSpent) return;
-      isSpent = true;
-      budget.giveBack();
-    },
-  };
 }
 
 function purposeOf({ background, isWrite }: Call): CallKind {

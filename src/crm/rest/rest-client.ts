@@ -1,4 +1,4 @@
-import { type Call, isAlone, remainingMs } from '../../platform/base/call.ts';
+import { type Call, isAlone } from '../../platform/base/call.ts';
 import { sleep } from '../../platform/base/chance.ts';
 import type { Http } from '../../platform/http/http.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -18,7 +18,7 @@ import { Permits, type TokensForCalls } from './permits.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';
 import { type BatchCall, type CrmAnswer, type CrmRequest, isMetered, type Permit } from './request.ts';
-import { isRepeatable, pauseBeforeRepeat, RetryBudget } from './retry.ts';
+import { isRepeatable, RetryBudget } from './retry.ts';
 import { CrmTime, type OnMetered, shortestCallMs, Transport } from './transport.ts';
 
 interface ClientOptions {
@@ -55,7 +55,8 @@ export class CrmClient {
   readonly dataPath: string;
   readonly writeHeaders: Readonly<Record<string, string>>;
   readonly permits: Permits;
-  readonly retryBudget = new RetryBudget();
+  readonly budget: CallBudget | undefined;
+  readonly retryBudget: RetryBudget;
   readonly shortestCallMs: number;
   readonly time = new CrmTime();
   readonly #options: ClientOptions;
@@ -65,9 +66,11 @@ export class CrmClient {
 
   constructor(options: ClientOptions) {
     this.#options = options;
+    this.budget = options.budget;
     this.dataPath = `/services/data/v${options.apiVersion}`;
     this.writeHeaders = options.duplicateRules === 'allow' ? allowDuplicates : {};
     this.shortestCallMs = shortestCallMs(options.timeoutMs);
+    this.retryBudget = new RetryBudget(this.shortestCallMs, options.metrics);
     const quota = new CallQuota({ reserve: options.quotaReserve, metrics: options.metrics });
     const breaker = new Breaker(options);
     const { time, writeHeaders } = this;
@@ -115,38 +118,25 @@ export class CrmClient {
     call: Call | BatchCall,
     permit: Permit | undefined,
   ): Promise<CrmAnswer> {
-    let met: CrmFailure | undefined;
+    let failure: CrmFailure | undefined;
     this.retryBudget.earn();
     for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
       try {
-        return await this.#callOnce(request, call, met === undefined ? permit : undefined);
+        const given = failure === undefined ? permit : undefined;
+        if (given?.shared !== undefined && 'batcher' in call) return await given.shared.join(request, call);
+        return await this.exchange(request, call, given);
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;
         // A repeat that was not sent shows nothing: the failure before it is the answer.
-        if (met !== undefined && isUnsent(error)) throw met;
-        met = error;
+        if (failure !== undefined && isUnsent(error)) throw failure;
+        failure = error;
       }
-      const pauseMs = this.#pauseBeforeRepeat(met, { request, call, tried });
-      if (pauseMs === undefined) throw met;
+      // What is tried alone, or as a probe, is not repeated.
+      if (isAlone(call) || !isRepeatable(failure, request)) throw failure;
+      const pauseMs = this.retryBudget.pauseBeforeRepeat(failure, call, tried);
+      if (pauseMs === undefined) throw failure;
       await sleep(pauseMs);
     }
-  }
-
-  #callOnce(request: CrmRequest, call: Call | BatchCall, permit: Permit | undefined): Promise<CrmAnswer> {
-    if (permit?.shared !== undefined && 'batcher' in call) return permit.shared.join(request, call);
-    return this.exchange(request, call, permit);
-  }
-
-  #pauseBeforeRepeat(
-    failure: CrmFailure,
-    { request, call, tried }: { request: CrmRequest; call: Call; tried: number },
-  ): number | undefined {
-    // What is tried alone, or as a probe, is not repeated.
-    if (isAlone(call) || !isRepeatable(failure, request)) return undefined;
-    const pauseMs = pauseBeforeRepeat(failure, tried, remainingMs(call) - this.shortestCallMs);
-    if (pauseMs === undefined || !this.retryBudget.spend()) return undefined;
-    this.#options.metrics.crmRetries.inc({ reason: failure.kind });
-    return pauseMs;
   }
 
   /** Throws `CrmFailure`. */
@@ -196,11 +186,11 @@ export class CrmClient {
    * For health probes, which must get through when calls are queueing. Throws `CrmFailure`.
    */
   async probe(request: CrmRequest, call: Call): Promise<CrmAnswer> {
-    const { tokens, budget } = this.#options;
+    const { tokens } = this.#options;
     for (let repeated = false; ; repeated = true) {
       const token = await this.permits.getToken(call);
       try {
-        if (isMetered(request)) budget?.charge();
+        if (isMetered(request)) this.budget?.charge();
         // That the identity service takes a token proves nothing for the data API, which may refuse it all the same.
         return await this.#transport.exchange(request, call, token);
       } catch (error) {

@@ -1,5 +1,7 @@
+import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
+import type { Metrics } from '../../platform/observability/metrics.ts';
 import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import type { CrmRequest } from './request.ts';
@@ -25,13 +27,6 @@ export function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRe
 /** Transient, but possibly caused by one record: a lock, or an exception that the CRM names. */
 export function isOfRecords({ kind, facts }: CrmFailure): boolean {
   return kind === 'locked' || (kind === 'failed' && facts.error !== undefined);
-}
-
-/** Milliseconds to wait before the next try; undefined after the last one, and where `mostMs` are too few. */
-export function pauseBeforeRepeat({ facts }: CrmFailure, tried: number, mostMs: number): number | undefined {
-  if (tried >= tries) return undefined;
-  const pauseMs = (facts.retryAfter ?? 0) * 1000 + randomFraction() * pauseAfter(tried, pauses);
-  return pauseMs <= mostMs ? pauseMs : undefined;
 }
 
 const uncertainOfEarlier: readonly FailureKind[] = [
@@ -63,13 +58,26 @@ const repeatsPerSecond = 5;
 const mostRepeats = 25;
 
 export class RetryBudget {
+  readonly #shortestCallMs: number;
+  readonly #metrics: Pick<Metrics, 'crmRetries'>;
   readonly #repeats = new Allowance(repeatsPerSecond / 1000, mostRepeats);
+
+  /** `shortestCallMs`: milliseconds that the repeat itself needs at least. */
+  constructor(shortestCallMs: number, metrics: Pick<Metrics, 'crmRetries'>) {
+    this.#shortestCallMs = shortestCallMs;
+    this.#metrics = metrics;
+  }
 
   earn(): void {
     this.#repeats.add(repeatsPerCall);
   }
 
-  spend(): boolean {
-    return this.#repeats.take();
+  /** Milliseconds to wait before the next try; undefined after the last one, and where no time or no repeat is left. */
+  pauseBeforeRepeat({ kind, facts }: CrmFailure, call: Call, tried: number): number | undefined {
+    if (tried >= tries) return undefined;
+    const pauseMs = (facts.retryAfter ?? 0) * 1000 + randomFraction() * pauseAfter(tried, pauses);
+    if (pauseMs > remainingMs(call) - this.#shortestCallMs || !this.#repeats.take()) return undefined;
+    this.#metrics.crmRetries.inc({ reason: kind });
+    return pauseMs;
   }
 }

@@ -1,4 +1,4 @@
-import { type Call, remainingMs } from '../../platform/base/call.ts';
+import { remainingMs } from '../../platform/base/call.ts';
 import { monotonicMs, sleep } from '../../platform/base/chance.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { ItemOutcome, Operation } from '../batching/operation.ts';
@@ -6,7 +6,7 @@ import { splitUp, type Verdict } from '../batching/split.ts';
 import { CrmFailure, type FailureKind, isCertainlyUnsent, isTooMuch } from '../rest/failure.ts';
 import type { BatchCall, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
-import { isOfRecords, pauseBeforeRepeat, withUnknownOutcome } from '../rest/retry.ts';
+import { isOfRecords, withUnknownOutcome } from '../rest/retry.ts';
 import type { QueuedRequest, RequestKind } from './request-kind.ts';
 
 const mostRepeats = 2;
@@ -228,7 +228,8 @@ export class BatchRun {
 
   async #pause(failure: CrmFailure, tried: number): Promise<boolean> {
     if (this.#isAfterLoss) return true;
-    const pauseMs = this.#pauseFor(failure, this.#run.call, tried);
+    const { retryBudget } = this.#options.client;
+    const pauseMs = retryBudget.pauseBeforeRepeat(failure, this.#run.call, tried);
     if (pauseMs !== undefined) await sleep(pauseMs);
     return pauseMs !== undefined;
   }
@@ -258,9 +259,9 @@ export class BatchRun {
   }
 
   async #sendAgain(request: QueuedRequest, failure: CrmFailure): Promise<void> {
-    const { kind, scheduler } = this.#options;
+    const { kind, scheduler, client } = this.#options;
     request.tries += 1;
-    const pauseMs = this.#pauseFor(failure, request.call, request.tries);
+    const pauseMs = client.retryBudget.pauseBeforeRepeat(failure, request.call, request.tries);
     if (pauseMs === undefined) {
       request.reject(failure);
       return;
@@ -268,14 +269,6 @@ export class BatchRun {
     await sleep(pauseMs);
     request.since = monotonicMs();
     scheduler.add(kind, request);
-  }
-
-  #pauseFor(failure: CrmFailure, call: Call, tried: number): number | undefined {
-    const { client, metrics } = this.#options;
-    const pauseMs = pauseBeforeRepeat(failure, tried, remainingMs(call) - client.shortestCallMs);
-    if (pauseMs === undefined || !client.retryBudget.spend()) return undefined;
-    metrics.crmRetries.inc({ reason: failure.kind });
-    return pauseMs;
   }
 }
 

@@ -1,7 +1,7 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
+import type { CallBudget } from '../budget/call-budget.ts';
 import { CrmFailure, isCertainlyUnsent } from '../rest/failure.ts';
-import type { Permits } from '../rest/permits.ts';
 import {
   type ForwardedBatch,
   type ForwardedBatches,
@@ -30,7 +30,7 @@ export interface ForwardedRoom {
 interface ForwardingOptions {
   kind: RequestKind;
   timeoutMs: number;
-  permits: Pick<Permits, 'replicas'>;
+  budget?: Pick<CallBudget, 'replicas'> | undefined;
   forwarded?: ForwardedBatches | undefined;
   scheduler: {
     add(kind: RequestKind, request: QueuedRequest): void;
@@ -49,9 +49,9 @@ export class Forwarding implements ForwardingBatcher {
   }
 
   async invite(): Promise<void> {
-    const { kind, permits, forwarded } = this.#options;
+    const { kind, budget, forwarded } = this.#options;
     const capacity = kind.perCall - kind.requests;
-    const others = permits.replicas - 1;
+    const others = (budget?.replicas ?? 1) - 1;
     if (forwarded === undefined || others === 0 || capacity <= 0) return;
     this.#inviting += 1;
     await forwarded.invite(kind.batchKey, capacity, others);

@@ -3,7 +3,7 @@ import { monotonicMs, now } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/concurrency.ts';
 import { AdaptiveSize } from '../adaptive-size.ts';
 import type { Operation } from '../batching/operation.ts';
-import type { CallWait } from '../rest/permits.ts';
+import type { CallWait } from '../budget/call-budget.ts';
 import { largestBatch } from '../rest/request.ts';
 import { heavyPartsOf, type PlannedKind, type Waiting } from './planner.ts';
 

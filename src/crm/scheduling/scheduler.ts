@@ -3,8 +3,8 @@ import { clearTimeout, monotonicMs, now, setTimeout } from '../../platform/base/
 import type { FairQueue } from '../../platform/base/concurrency.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { MixedCall } from '../batching/mixed-call.ts';
+import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import { CrmFailure, queueFull } from '../rest/failure.ts';
-import type { PaidCall } from '../rest/permits.ts';
 import { type BatchCall, countByConsumer, type Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { BatchRun } from './batch-run.ts';
@@ -45,7 +45,7 @@ const mixingPauseMs = 60_000;
 interface SchedulerOptions {
   client: Pick<
     CrmClient,
-    'permits' | 'retryBudget' | 'shortestCallMs' | 'exchange' | 'dataPath' | 'writeHeaders'
+    'permits' | 'budget' | 'retryBudget' | 'shortestCallMs' | 'exchange' | 'dataPath' | 'writeHeaders'
   >;
   timeoutMs: number;
   stopping?: AbortSignal | undefined;
@@ -72,13 +72,10 @@ export class Scheduler {
   addKind<Item, Result>(options: KindOptions<Item, Result>): RequestKind<Item, Result> {
     const kind = new RequestKind(options);
     this.#kinds.push(kind);
-    const {
-      timeoutMs,
-      forwarded,
-      client: { permits },
-    } = this.#options;
+    const { timeoutMs, forwarded, client } = this.#options;
+    const { budget } = client;
     if (kind.isShared)
-      this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, permits, forwarded, scheduler: this }));
+      this.#forwarding.set(kind, new Forwarding({ kind, timeoutMs, budget, forwarded, scheduler: this }));
     return kind;
   }
 
@@ -107,12 +104,12 @@ export class Scheduler {
 
   /** Refuses a request that would wait in vain for a call of the budget. Throws `CrmFailure` (budget_exhausted). */
   #checkBudget(kind: RequestKind, call: Call): void {
-    const { permits } = this.#options.client;
-    if (permits.maxWaitMs === undefined || call.background !== undefined) return;
+    const { budget } = this.#options.client;
+    if (budget === undefined || call.background !== undefined) return;
     // As many wait on each of the other replicas, and share the same calls.
-    const further = Math.floor((kind.requests * permits.replicas) / kind.perCall);
+    const further = Math.floor((kind.requests * budget.replicas) / kind.perCall);
     const who = { ...kind.who, consumer: call.consumerId ?? '' };
-    permits.checkBudget(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
+    budget.admit(kind.isWriteOf(call) ? 'write' : 'read', who, { joins: kind.isAcquiring, further });
   }
 
   #consider(kind: RequestKind): void {
@@ -125,13 +122,13 @@ export class Scheduler {
 
   /** One call, from waiting for a call of the budget to its answers. Never throws. */
   async #send(kind: RequestKind): Promise<void> {
-    const hasBudget = this.#options.client.permits.maxWaitMs !== undefined;
+    const { budget } = this.#options.client;
     clearTimeout(kind.linger);
     kind.linger = undefined;
     if (kind.isAcquiring || kind.isHeldUp) return;
     kind.isAcquiring = true;
-    const paid = hasBudget ? await this.#waitForCall(kind) : undefined;
-    if ((!hasBudget || paid !== undefined) && kind.size > 0) await this.#sendPaid(kind, paid);
+    const paid = budget && (await this.#waitForCall(kind, budget));
+    if ((budget === undefined || paid !== undefined) && kind.size > 0) await this.#sendPaid(kind, paid);
     else {
       // All have expired, or go with a call of another replica; others may have come just now.
       kind.isAcquiring = false;
@@ -140,13 +137,12 @@ export class Scheduler {
     this.#consider(kind);
   }
 
-  async #waitForCall(kind: RequestKind): Promise<PaidCall | undefined> {
-    const { permits } = this.#options.client;
+  async #waitForCall(kind: RequestKind, budget: CallBudget): Promise<PaidCall | undefined> {
     let paid: PaidCall | undefined;
     while (paid === undefined && kind.size > 0) {
       const who = { ...kind.who, requesters: () => kind.waiting() };
-      kind.callWait = permits.waitForCall(kind.isForWrite ? 'write' : 'read', who);
-      paid = await kind.callWait?.paid;
+      kind.callWait = budget.waitForCall(kind.isForWrite ? 'write' : 'read', who);
+      paid = await kind.callWait.paid;
       kind.callWait = undefined;
       if (paid !== undefined) kind.wasShort = paid.wasShort;
     }
@@ -257,12 +253,12 @@ export class Scheduler {
   #allowed(): Allowed {
     const {
       timeoutMs,
-      client: { shortestCallMs: enoughMs, permits },
+      client: { shortestCallMs: enoughMs, budget },
     } = this.#options;
     const steady = monotonicMs();
     const busy = this.#parents.entries().filter(([, { until }]) => until > steady);
     const busyParents = new Set(busy.map(([parent]) => parent));
-    return { time: now(), timeoutMs, enoughMs, parts: permits.parts, busyParents };
+    return { time: now(), timeoutMs, enoughMs, parts: budget?.parts, busyParents };
   }
 
   #take({ kind, requests, late }: Pick<Batch, 'kind' | 'requests' | 'late'>): void {
@@ -279,8 +275,7 @@ export class Scheduler {
   #queueFor(kind: RequestKind, { call }: QueuedRequest): FairQueue<QueuedRequest> {
     const [urgent, requests, background] = kind.queues;
     if (call.background !== undefined) return background;
-    const hasBudget = this.#options.client.permits.maxWaitMs !== undefined;
-    const isUrgent = hasBudget && !kind.isWrite && call.isWrite === true;
+    const isUrgent = this.#options.client.budget && !kind.isWrite && call.isWrite === true;
     return isUrgent ? urgent : requests;
   }
 
@@ -295,9 +290,8 @@ export class Scheduler {
 
   #maxWaitOf({ background }: Call): number {
     const { client, stopping } = this.#options;
-    const { maxWaitMs } = client.permits;
-    if (maxWaitMs === undefined) return Number.POSITIVE_INFINITY;
-    if (background === undefined) return maxWaitMs;
+    if (client.budget === undefined) return Number.POSITIVE_INFINITY;
+    if (background === undefined) return client.budget.maxWaitMs;
     // When the service stops, it waits in the database only.
     return stopping?.aborted ? 0 : Number.POSITIVE_INFINITY;
   }
@@ -319,7 +313,7 @@ export class Scheduler {
   #lackedCalls(kind: RequestKind, call: Call): Error | undefined {
     if (kind.callWait === undefined && !kind.wasShort) return undefined;
     const purpose = kind.isWriteOf(call) ? 'write' : 'read';
-    return this.#options.client.permits.waitedTooLong(purpose, call.background === undefined);
+    return this.#options.client.budget?.waitedTooLong(purpose, call.background === undefined);
   }
 
   takeForOther(kind: RequestKind, { furtherMs, ...room }: ForwardedRoom): QueuedRequest[] {

@@ -14,7 +14,6 @@ import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
 import { type CallKind, CallQueue } from '../../../src/crm/budget/call-queue.ts';
 import { CrmFailure } from '../../../src/crm/rest/failure.ts';
-import { Permits } from '../../../src/crm/rest/permits.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
@@ -61,8 +60,6 @@ const nobody = { replica: 'one', returned: 0, writes: 0, reads: 0, polls: 0, ahe
 const running: CallBudget[] = [];
 after(() => Promise.all(running.map((budget) => budget.stop())));
 
-type PermitsOptions = ConstructorParameters<typeof Permits>[0];
-
 /** A replica's part of the budget, and who gets its calls. */
 function addReplica(store: BudgetStore) {
   const { log } = recordLog();
@@ -70,10 +67,9 @@ function addReplica(store: BudgetStore) {
   const queue = new CallQueue(limits, () => 0);
   const budget = new CallBudget({ dailyCalls, limits, store, queue, log, metrics });
   running.push(budget);
-  const permits = new Permits({ maxConcurrency: 20, budget, metrics } as unknown as PermitsOptions);
   const wait = (kind: CallKind, tenant: string, mostMs?: number) =>
-    permits.waitForCall(kind, { tenant, requesters: () => [] }, mostMs) ?? assert.fail('there is no budget');
-  const check = (kind: CallKind) => permits.checkBudget(kind, { tenant: '', consumer: '' });
+    budget.waitForCall(kind, { tenant, requesters: () => [] }, mostMs);
+  const check = (kind: CallKind) => budget.admit(kind, { tenant: '', consumer: '' });
   return Object.assign(budget, { wait, check });
 }
 

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
+import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
 import { CrmFailure } from '../../../src/crm/rest/failure.ts';
-import type { PaidCall } from '../../../src/crm/rest/permits.ts';
+import { RetryBudget } from '../../../src/crm/rest/retry.ts';
 import type {
   ForwardedBatch,
   ForwardedBatches,
@@ -17,7 +18,7 @@ import { eventually } from '../../support/eventually.ts';
 
 const budgetExhausted = () => new CrmFailure('budget_exhausted', 'no call is left', { retryAfter: 1 });
 
-/** Permits under a budget that has no call until a test gives one. */
+/** A budget that has no call until a test gives one, and permits for all. */
 class TestPermits {
   readonly maxWaitMs = 2000;
   readonly replicas = 2;
@@ -36,7 +37,7 @@ class TestPermits {
     return { release: () => {} };
   }
 
-  checkBudget(): void {}
+  admit(): void {}
 
   waitedTooLong(): Error {
     return budgetExhausted();
@@ -99,7 +100,8 @@ function startReplica(
   const operation = new TestOperation(effect);
   const client = {
     permits: budget,
-    retryBudget: { spend: () => true },
+    budget,
+    retryBudget: new RetryBudget(1000, createMetrics()),
     shortestCallMs: 1000,
   };
   let forwarding: ForwardingBatcher | undefined;

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
+import { RetryBudget } from '../../../src/crm/rest/retry.ts';
 import { ObjectSize } from '../../../src/crm/scheduling/request-kind.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
@@ -57,7 +58,7 @@ async function settled(): Promise<void> {
 function start() {
   const client = {
     permits: { enter: () => () => {}, acquire: async () => ({ release: () => {} }), replicas: 1 },
-    retryBudget: { spend: () => true },
+    retryBudget: new RetryBudget(1000, createMetrics()),
     shortestCallMs: 1000,
   };
   type Options = ConstructorParameters<typeof Scheduler>[0];
