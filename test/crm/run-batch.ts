@@ -66,7 +66,7 @@ export async function runBatch<Item, Result>(
   try {
     const run = new BatchRun({
       ...{ kind, requests, metrics },
-      call: { ...startCall('test'), batcher: 'test' },
+      call: { ...startCall('test'), kind: 'test' },
       client: { retryBudget: new EndlessRetries(1000, metrics), shortestCallMs: 1000 },
       scheduler: { add: () => undefined },
     });

@@ -220,7 +220,7 @@ function callOf(calls: readonly BatchCall[]): BatchCall {
   const [first] = calls as [BatchCall];
   return {
     ...startCall('mixed', undefined, undefined, first.span),
-    batcher: first.batcher,
+    kind: first.kind,
     deadline: Math.min(...calls.map(({ deadline }) => deadline)),
     isWrite: calls.some(({ isWrite }) => isWrite === true),
     sharers: calls.flatMap(sharersOf),

@@ -65,7 +65,7 @@ export interface SyncRequest {
   most: number;
   /** How long its oldest write has waited, in milliseconds. */
   writeWaitedMs?: number | undefined;
-  /** The org's quota as the CRM last told this replica, so many milliseconds ago. */
+  /** The org's quota as the CRM last reported it to this replica, so many milliseconds ago. */
   org?: { used: number; limit: number; ageMs: number } | undefined;
   leaves?: boolean;
 }
@@ -195,9 +195,9 @@ function register(
   return Object.fromEntries([...others, [replica, own]]);
 }
 
-function latestUse(known: OrgUse | undefined, told: SyncRequest['org'], now: number): OrgUse | undefined {
-  if (told === undefined) return known;
-  const { used, limit, ageMs } = told;
+function latestUse(known: OrgUse | undefined, reported: SyncRequest['org'], now: number): OrgUse | undefined {
+  if (reported === undefined) return known;
+  const { used, limit, ageMs } = reported;
   const at = now - ageMs;
   return known && known.at >= at ? known : { used, limit, at };
 }

@@ -244,7 +244,7 @@ export class CallBudget {
 
   get #isRegistrationOutdated(): boolean {
     const registered = this.#registeredWrite;
-    return registered !== undefined && isOtherWrite(registered, this.queue.wanted(false).writeSince);
+    return registered !== undefined && isOtherWrite(registered, this.queue.demand(false).writeSince);
   }
 
   get #untilIdleMs(): number {
@@ -274,7 +274,7 @@ export class CallBudget {
     this.#changeLease(-returned);
     this.#unleased = 0;
     this.#syncedAt = monotonicMs();
-    const { writes, reads, polls, writeSince } = this.queue.wanted(this.#isPlenty);
+    const { writes, reads, polls, writeSince } = this.queue.demand(this.#isPlenty);
     try {
       const grant = await this.#bucket.sync({
         replica: this.#id,
@@ -303,8 +303,8 @@ export class CallBudget {
   }
 
   #orgUse(): SyncRequest['org'] {
-    const told = this.#options.orgUse?.();
-    return told && { used: told.used, limit: told.limit, ageMs: monotonicMs() - told.at };
+    const reported = this.#options.orgUse?.();
+    return reported && { used: reported.used, limit: reported.limit, ageMs: monotonicMs() - reported.at };
   }
 
   #accept({ writes, reads, ahead }: Grant): void {

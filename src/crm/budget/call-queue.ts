@@ -119,7 +119,7 @@ export class CallQueue {
     this.#readsFirst = count;
   }
 
-  wanted(isPlenty: boolean) {
+  demand(isPlenty: boolean) {
     const { write, read, poll } = this.#queues;
     const polls = Math.min(poll.size, Math.floor(this.#polls.available));
     const since = [...write].map((entry) => entry.since);

@@ -3,7 +3,7 @@ import { scrub } from '../mapping/names.ts';
 import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
-interface Met {
+interface Refusal {
   error: CrmError;
   status: number;
   request: Pick<CrmRequest, 'body' | 'resource'>;
@@ -12,7 +12,7 @@ interface Met {
 interface ErrorRow {
   /** The last one may end in `*`, for any ending. */
   codes: readonly string[];
-  only?: { where: string; holds: (met: Met) => boolean };
+  only?: { where: string; holds: (refusal: Refusal) => boolean };
   kind: FailureKind;
   /** In a call with several records, another one may have caused this error. */
   mayBeOthers?: true;
@@ -33,7 +33,7 @@ export function isThrown(code: string): boolean {
  * Texts are translated into the integration user's language; codes, names and values are not. So a condition on a text looks
  * for one of these, or for the English text beside a code that means nearly the same without it.
  */
-const says = (text: RegExp) => (met: Met) => text.test(met.error.message);
+const says = (text: RegExp) => (refusal: Refusal) => text.test(refusal.error.message);
 
 /**
  * Salesforce's error codes; the first row that fits holds. REST Developer Guide, Status Codes and Error Responses; SOAP
@@ -242,9 +242,10 @@ export const errorTable: readonly ErrorRow[] = [
 ];
 
 /** The row of an error; undefined for a code that is not known, which any record of the call may have caused. */
-export function rowOf(met: Met): ErrorRow | undefined {
+export function rowOf(refusal: Refusal): ErrorRow | undefined {
   return errorTable.find(
-    ({ codes, only }) => codes.some((code) => isCode(code, met.error.code)) && (only?.holds(met) ?? true),
+    ({ codes, only }) =>
+      codes.some((code) => isCode(code, refusal.error.code)) && (only?.holds(refusal) ?? true),
   );
 }
 
@@ -259,13 +260,13 @@ export function referencesIn({ body = {} }: Pick<CrmRequest, 'body'>): object[] 
 }
 
 /** `Foreign key external ID: <key> not found for field X__c in entity Parent__c`, in whatever language. */
-function namesReference({ error, request }: Met): boolean {
+function namesReference({ error, request }: Refusal): boolean {
   const text = error.message.toLowerCase();
   const keys = referencesIn(request).flatMap((reference): unknown[] => Object.values(reference));
   return keys.some((key) => typeof key === 'string' && text.includes(key.toLowerCase()));
 }
 
-function isAboutOthers({ error: { fields }, request: { resource } }: Met): boolean {
+function isAboutOthers({ error: { fields }, request: { resource } }: Refusal): boolean {
   const lookups = Object.values(resource?.fields ?? {}).flatMap(({ crm: { lookupColumn } }) =>
     lookupColumn === undefined ? [] : lookupColumn.toLowerCase(),
   );

@@ -78,16 +78,17 @@ export function header(headers: CrmAnswer['headers'], name: string): string | un
 }
 
 export interface BatchCall extends Call {
-  batcher: string;
+  /** Name of the requests' kind. */
+  kind: string;
   sharers?: readonly (string | undefined)[];
 }
 
 export function tenantOf(call: Call | BatchCall): string {
-  return 'batcher' in call ? call.batcher : `consumer ${call.consumerId ?? ''}`;
+  return 'kind' in call ? call.kind : `consumer ${call.consumerId ?? ''}`;
 }
 
 export function sharersOf(call: Call | BatchCall): readonly (string | undefined)[] {
-  return ('batcher' in call && call.sharers) || [call.consumerId];
+  return ('kind' in call && call.sharers) || [call.consumerId];
 }
 
 export function countByConsumer(sharers: readonly (string | undefined)[]): Map<string, number> {

@@ -123,7 +123,7 @@ export class CrmClient {
     for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
       try {
         const given = failure === undefined ? permit : undefined;
-        if (given?.shared !== undefined && 'batcher' in call) return await given.shared.join(request, call);
+        if (given?.shared !== undefined && 'kind' in call) return await given.shared.join(request, call);
         return await this.exchange(request, call, given);
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;

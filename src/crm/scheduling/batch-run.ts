@@ -137,13 +137,13 @@ export class BatchRun {
     const startedAt = monotonicMs();
     if (scope !== 'part') metrics.crmBatchSplits.inc({ object: kind.object });
     // Once a part has waited for a call of the budget as long as there was time, there is none for any other part.
-    let lacked: CrmFailure | undefined;
+    let exhausted: CrmFailure | undefined;
     const passedTogether = await splitUp(requests, verdicts, {
       send: async (part) => {
-        const unsent = lacked;
+        const unsent = exhausted;
         if (unsent !== undefined) return part.map(() => ({ outcome: { failure: unsent } }));
         const found = await this.#sendPart(part, { ...run, call: { ...call } });
-        lacked ??= found.map(({ outcome }) => 'failure' in outcome && outcome.failure).find(isOfBudget);
+        exhausted ??= found.map(({ outcome }) => 'failure' in outcome && outcome.failure).find(isOfBudget);
         return found;
       },
       settle: (index, outcome) => {

@@ -38,7 +38,7 @@ export interface ForwardedBatch {
   lose(): void;
 }
 
-export interface ForwardingBatcher {
+export interface Forwarder {
   forward(most: number): ForwardedBatch | undefined;
   receive(requests: readonly ForwardedRequest[], ms: number, report: Report): Promise<unknown>;
 }
@@ -84,7 +84,7 @@ export class ForwardedBatches {
   readonly #id = randomUUID();
   readonly #cache: Announcements;
   readonly #channel: string;
-  readonly #batchers = new Map<string, ForwardingBatcher>();
+  readonly #forwarders = new Map<string, Forwarder>();
   readonly #invitations = new Map<string, { until: number; missing: number; close: () => void }>();
   readonly #sent = new Map<string, { batch: ForwardedBatch; timer: NodeJS.Timeout }>();
   /**
@@ -105,8 +105,8 @@ export class ForwardedBatches {
     this.#unsubscribeOwn = cache.subscribe(this.#channelOf(this.#id), receive);
   }
 
-  register(batchKey: string, batcher: ForwardingBatcher): void {
-    this.#batchers.set(batchKey, batcher);
+  register(batchKey: string, forwarder: Forwarder): void {
+    this.#forwarders.set(batchKey, forwarder);
   }
 
   /** Invites the other replicas, so many of them, to use the capacity that a call has left. Never throws. */
@@ -152,7 +152,7 @@ export class ForwardedBatches {
 
   async #forward({ id: invitation, from, batchKey, capacity }: Invitation): Promise<void> {
     if (from === this.#id) return;
-    const batch = this.#batchers.get(batchKey)?.forward(capacity);
+    const batch = this.#forwarders.get(batchKey)?.forward(capacity);
     const { requests, ms } = batch ?? { requests: [], ms: 0 };
     const id = randomUUID();
     if (batch !== undefined)
@@ -175,10 +175,10 @@ export class ForwardedBatches {
       // Without this message the sender waits until its time is over.
       this.#send(this.#channelOf(from), { type: 'outcomes', batch: id, outcomes }).catch(() => undefined);
     };
-    const batcher = this.#batchers.get(batchKey);
+    const forwarder = this.#forwarders.get(batchKey);
     // A process that was suspended receives messages before its timers run, when senders may no longer wait.
     const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);
-    if (batcher === undefined || this.#isStopped || isLate) {
+    if (forwarder === undefined || this.#isStopped || isLate) {
       report(notExecuted(message));
       return;
     }
@@ -190,7 +190,7 @@ export class ForwardedBatches {
       report(outcomes);
       outcomes = [];
     };
-    const executing = batcher
+    const executing = forwarder
       .receive(requests, ms, (index, outcome) => {
         if (outcomes.push([index, outcome]) === 1) setImmediate(reportAll);
       })

@@ -6,7 +6,7 @@ import {
   type ForwardedBatch,
   type ForwardedBatches,
   type ForwardedRequest,
-  type ForwardingBatcher,
+  type Forwarder,
   fromSent,
   type Report,
   returnMs,
@@ -39,7 +39,7 @@ interface ForwardingOptions {
   };
 }
 
-export class Forwarding implements ForwardingBatcher {
+export class Forwarding implements Forwarder {
   readonly #options: ForwardingOptions;
   #inviting = 0;
 

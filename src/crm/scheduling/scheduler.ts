@@ -325,7 +325,7 @@ export class Scheduler {
   }
 
   goOnAfterLoss(kind: RequestKind, requests: readonly QueuedRequest[], lost: CrmFailure): void {
-    const call = { ...startCall(`batch ${kind.name}`), batcher: kind.name };
+    const call = { ...startCall(`batch ${kind.name}`), kind: kind.name };
     void new BatchRun({ ...this.#options, kind, requests, call, scheduler: this }).afterLoss(lost);
   }
 
@@ -333,7 +333,7 @@ export class Scheduler {
   async #sendAlone<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
     const { client, metrics } = this.#options;
     const { operation, name } = kind;
-    const own: BatchCall = { ...call, batcher: name, isWrite: kind.isWriteOf(call) };
+    const own: BatchCall = { ...call, kind: name, isWrite: kind.isWriteOf(call) };
     const permit = await client.permits.permitFor(operation.effect, own);
     try {
       metrics.crmBatchSize.observe({ operation: operation.name }, 1);
@@ -346,6 +346,6 @@ export class Scheduler {
   }
 
   #newCall({ name }: RequestKind): BatchCall {
-    return { ...startCall(`batch ${name}`, undefined, acquireMs), batcher: name };
+    return { ...startCall(`batch ${name}`, undefined, acquireMs), kind: name };
   }
 }

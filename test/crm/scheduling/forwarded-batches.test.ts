@@ -5,7 +5,7 @@ import {
   type ForwardedBatch,
   ForwardedBatches,
   type ForwardedBatchesOptions,
-  type ForwardingBatcher,
+  type Forwarder,
   type Report,
   returnMs,
   type SentOutcome,
@@ -20,7 +20,7 @@ const done: SentOutcome = { result: { nativeId: 'a0' } };
 type Announcements = ForwardedBatchesOptions['cache'];
 
 /** One replica's requests with one batch key: so many wait, and it does for others what a test says. */
-class TestBatcher implements ForwardingBatcher {
+class TestForwarder implements Forwarder {
   readonly #waiting: number;
   readonly settled: [number, SentOutcome][] = [];
   /** What became of its batch as a whole. */
@@ -61,9 +61,9 @@ async function untilDelivered(): Promise<void> {
   for (let count = 0; count < 10; count++) await nextTick();
 }
 
-function start(batcher: TestBatcher, cache: Announcements, connectionHash = 'one org'): ForwardedBatches {
+function start(forwarder: TestForwarder, cache: Announcements, connectionHash = 'one org'): ForwardedBatches {
   const forwarded = new ForwardedBatches({ cache, environment: 'dev', connectionHash });
-  forwarded.register('quote create', batcher);
+  forwarded.register('quote create', forwarder);
   return forwarded;
 }
 
@@ -74,8 +74,8 @@ function withPublish(cache: Announcements, publish: Announcements['publish']): A
 
 describe('replicas that share a call', () => {
   let cache: Announcements;
-  let receiver: TestBatcher;
-  let sender: TestBatcher;
+  let receiver: TestForwarder;
+  let sender: TestForwarder;
   let replica: ForwardedBatches;
   const invite = () => replica.invite('quote create', 100, 1);
 
@@ -85,8 +85,8 @@ describe('replicas that share a call', () => {
     const startedAt = performance.now();
     mock.method(performance, 'now', () => startedAt);
     cache = createMemoryCache();
-    receiver = new TestBatcher();
-    sender = new TestBatcher(3);
+    receiver = new TestForwarder();
+    sender = new TestForwarder(3);
     replica = start(receiver, cache);
   });
   afterEach(() => {
@@ -114,7 +114,7 @@ describe('replicas that share a call', () => {
   });
 
   it('share its capacity, and wait for none that has nothing or is gone', async () => {
-    const senders = [sender, new TestBatcher(3), new TestBatcher()];
+    const senders = [sender, new TestForwarder(3), new TestForwarder()];
     for (const one of senders) start(one, cache);
     // A replica that was killed is counted for a while.
     await replica.invite('quote create', 8, 4);

@@ -8,7 +8,7 @@ import { RetryBudget } from '../../../src/crm/rest/retry.ts';
 import type {
   ForwardedBatch,
   ForwardedBatches,
-  ForwardingBatcher,
+  Forwarder,
 } from '../../../src/crm/scheduling/forwarded-batches.ts';
 import { ObjectSize } from '../../../src/crm/scheduling/request-kind.ts';
 import { Scheduler } from '../../../src/crm/scheduling/scheduler.ts';
@@ -104,8 +104,8 @@ function startReplica(
     retryBudget: new RetryBudget(1000, createMetrics()),
     shortestCallMs: 1000,
   };
-  let forwarding: ForwardingBatcher | undefined;
-  const register = (_: string, registered: ForwardingBatcher) => {
+  let forwarding: Forwarder | undefined;
+  const register = (_: string, registered: Forwarder) => {
     forwarding = registered;
   };
   type Options = ConstructorParameters<typeof Scheduler>[0];
@@ -126,7 +126,7 @@ function startReplica(
 }
 
 const isUnknown = (error: unknown) => error instanceof CrmFailure && error.outcomeUnknown;
-const forward = (replica: ForwardingBatcher): ForwardedBatch =>
+const forward = (replica: Forwarder): ForwardedBatch =>
   replica.forward(100) ?? assert.fail('nothing was forwarded');
 
 describe('requests that are forwarded to another replica', () => {
