@@ -67,7 +67,7 @@ export class Transport {
     });
     let outcome = 'ok';
     try {
-      const answer = await exchange(this.#options, request, token, { timeoutMs, span, parse: this.#parse });
+      const answer = await sendHttp(this.#options, request, token, { timeoutMs, span, parse: this.#parse });
       span.set({ 'http.response.status_code': answer.status });
       quota.note(answer);
       time.note(answer);
@@ -109,7 +109,7 @@ function noteMetered(
 /** Names us in the org's logs (REST Developer Guide, Call Options Header). */
 const clientHeader = { 'sforce-call-options': 'client=handoff-gateway' };
 
-async function exchange(
+async function sendHttp(
   { http, writeHeaders }: TransportOptions,
   request: CrmRequest,
   token: AccessToken,
@@ -132,8 +132,7 @@ async function exchange(
     maxBytes: maxBytesOf(request),
   };
   try {
-    if (takeRows !== undefined)
-      return await exchangeRows(http, options, { request, take: takeRows(), parse });
+    if (takeRows !== undefined) return await streamRows(http, options, { request, take: takeRows(), parse });
     const answer = await http.exchange(options);
     return { ...answer, body: parseBody(answer.body, { status: answer.status, request, parse }) };
   } catch (error) {
@@ -147,7 +146,7 @@ function maxBytesOf({ operation, effect, records = 1 }: CrmRequest): number | un
   return effect === 'read' || records === 1 ? maxAnswerBytes : undefined;
 }
 
-function exchangeRows(
+function streamRows(
   http: Http,
   options: HttpRequest,
   { request, take, parse }: { request: CrmRequest; take: TakeRow; parse: ParseJson },

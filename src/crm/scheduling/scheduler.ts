@@ -156,8 +156,14 @@ export class Scheduler {
       const companions = paid?.wasShort ? await this.#gather(kind) : [];
       kind.isAcquiring = false;
       const batches = this.#compose(kind, companions);
-      if (batches.length === 0) permit.release();
-      else await this.#sendBatches(batches, permit, paid);
+      if (batches.length === 0) {
+        permit.release();
+        return;
+      }
+      const consumers = batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId));
+      paid?.chargeTo(countByConsumer(consumers));
+      const permits = batches.length === 1 ? [permit] : this.#shareCall(permit, batches.length);
+      await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
     } catch (failure) {
       // There is no permit.
       kind.isAcquiring = false;
@@ -181,14 +187,6 @@ export class Scheduler {
     await Promise.all([kind, ...companions].map(async (each) => this.#forwarding.get(each)?.invite()));
     kind.isGathering = false;
     return companions;
-  }
-
-  async #sendBatches(batches: readonly Batch[], permit: Permit, paid: PaidCall | undefined): Promise<void> {
-    paid?.chargeTo(
-      countByConsumer(batches.flatMap(({ requests }) => requests.map(({ call }) => call.consumerId))),
-    );
-    const permits = batches.length === 1 ? [permit] : this.#shareCall(permit, batches.length);
-    await Promise.all(batches.map((batch, index) => this.#sendBatch(batch, permits[index] ?? permit)));
   }
 
   #shareCall(permit: Permit, batches: number): Permit[] {
