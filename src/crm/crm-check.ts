@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import { type Call, startCall } from '../platform/base/call.ts';
 import { wallMs } from '../platform/base/chance.ts';
-import { createHttp } from '../platform/http/http.ts';
+import { createHttp, type Http } from '../platform/http/http.ts';
 import { createLog } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
@@ -35,28 +35,23 @@ interface Findings {
   slow: string[];
 }
 
+interface CrmCheckOptions extends CrmSettings {
+  environment: string;
+  secrets: SecretsManager;
+  metrics: Metrics;
+}
+
 /**
  * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running
  * services share, and their back-off, are neither used nor changed.
  */
-export function createCrmCheck(
-  options: CrmSettings & { environment: string; secrets: SecretsManager; metrics: Metrics },
-) {
+export function createCrmCheck(options: CrmCheckOptions) {
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
   const signer = new AssertionSigner({ ...options, now: wallMs });
   const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
   let usage: ApiUsage | undefined;
-  const clientWith = (token: AccessToken): CrmClient =>
-    new CrmClient({
-      ...options,
-      http,
-      tokens: only(token),
-      // The doctor reports what it finds itself.
-      log: createLog('silent'),
-      onOutcome: () => undefined,
-      onMetered: () => undefined,
-    });
+  const clientWith = (token: AccessToken) => createClient(options, http, token);
   const call = () => startCall('doctor', undefined, timeoutMs);
   return {
     sign: () => signer.sign(),
@@ -113,6 +108,18 @@ export function createCrmCheck(
     },
     close: () => http.close(),
   };
+}
+
+function createClient(options: CrmCheckOptions, http: Http, token: AccessToken): CrmClient {
+  return new CrmClient({
+    ...options,
+    http,
+    tokens: only(token),
+    // The doctor reports what it finds itself.
+    log: createLog('silent'),
+    onOutcome: () => undefined,
+    onMetered: () => undefined,
+  });
 }
 
 /** The hosts by which Salesforce signs users of every org in, and of every sandbox. */

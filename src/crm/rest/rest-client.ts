@@ -120,16 +120,16 @@ export class CrmClient {
   ): Promise<CrmAnswer> {
     let failure: CrmFailure | undefined;
     this.retryBudget.earn();
+    let given = permit;
     for (let tried = request.isAfterLoss ? 2 : 1; ; tried++) {
       try {
-        const given = failure === undefined ? permit : undefined;
-        if (given?.shared !== undefined && 'kind' in call) return await given.shared.join(request, call);
-        return await this.exchange(request, call, given);
+        return await this.#callOnce(request, call, given);
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;
         // A repeat that was not sent shows nothing: the failure before it is the answer.
         if (failure !== undefined && isUnsent(error)) throw failure;
         failure = error;
+        given = undefined;
       }
       // What is tried alone, or as a probe, is not repeated.
       if (isAlone(call) || !isRepeatable(failure, request)) throw failure;
@@ -137,6 +137,11 @@ export class CrmClient {
       if (pauseMs === undefined) throw failure;
       await sleep(pauseMs);
     }
+  }
+
+  #callOnce(request: CrmRequest, call: Call | BatchCall, permit: Permit | undefined): Promise<CrmAnswer> {
+    if (permit?.shared !== undefined && 'kind' in call) return permit.shared.join(request, call);
+    return this.exchange(request, call, permit);
   }
 
   /** Throws `CrmFailure`. */

@@ -157,20 +157,18 @@ export class FairLimiter {
   take(tenant: string, limit?: { ms: number; refusal: () => Error }): Promise<() => void> {
     const taken = this.tryTake(tenant);
     if (taken !== undefined) return Promise.resolve(taken);
-    const { promise, resolve, reject } = Promise.withResolvers<() => void>();
-    let timer: NodeJS.Timeout | undefined;
-    const takeNow = () => {
-      clearTimeout(timer);
-      resolve(this.tryTake(tenant) as () => void);
-    };
-    this.#waiting.add(tenant, takeNow);
-    if (limit === undefined) return promise;
-    const refuse = () => {
-      this.#waiting.delete(tenant, takeNow);
-      reject(limit.refusal());
-    };
-    timer = setTimeout(refuse, Math.max(0, limit.ms));
-    return promise;
+    return new Promise((resolve, reject) => {
+      const refuse = (refusal: Error) => {
+        this.#waiting.delete(tenant, takeNow);
+        reject(refusal);
+      };
+      const timer = limit && setTimeout(() => refuse(limit.refusal()), Math.max(0, limit.ms));
+      const takeNow = () => {
+        clearTimeout(timer);
+        resolve(this.tryTake(tenant) as () => void);
+      };
+      this.#waiting.add(tenant, takeNow);
+    });
   }
 
   waitingOf(tenant: string): number {
