@@ -1,8 +1,8 @@
 import { type Call, remainingMs } from '../platform/base/call.ts';
 import type { Misfit, Need } from '../records/org-fit.ts';
 import type { Resource } from '../records/resource.ts';
+import type { CrmError, CrmFailure } from './failure.ts';
 import { apiFieldOf } from './mapping/names.ts';
-import type { CrmError, CrmFailure } from './rest/failure.ts';
 import { explain } from './rest/problems.ts';
 import { aboutOf, misfitFailure, namedBy } from './usable-columns.ts';
 

@@ -8,9 +8,9 @@ import type { OwnerRule, Resource } from '../records/resource.ts';
 import { readTogether } from './batching/composite.ts';
 import { queryPath, readPage, toPart } from './batching/find.ts';
 import { fetchUser } from './crm-health.ts';
+import { type CrmError, CrmFailure } from './failure.ts';
 import type { CrmRow } from './mapping/records.ts';
 import { failureOf } from './rest/errors.ts';
-import { type CrmError, CrmFailure } from './rest/failure.ts';
 import { type CrmAnswer, isSuccess } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import {

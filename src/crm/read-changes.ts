@@ -18,6 +18,7 @@ import {
 import { queryPath } from './batching/find.ts';
 import { pollShare } from './budget/call-queue.ts';
 import { type ChangeWindow, ChangeWindows, type ReadWindow } from './change-windows.ts';
+import { CrmFailure } from './failure.ts';
 import {
   type CrmRow,
   createLinkReader,
@@ -26,7 +27,6 @@ import {
   readTimestamp,
   withoutHidden,
 } from './mapping/records.ts';
-import { CrmFailure } from './rest/failure.ts';
 import type { CrmAnswer, CrmRequest } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { byIdsQuery, changesQuery, columnsOfChangesQuery, idsQuery, toSoql } from './soql/query.ts';

@@ -4,8 +4,8 @@ import { createdByFields } from '../records/created-by.ts';
 import { resourceKey } from '../records/included-member.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
+import { type CrmError, CrmFailure, type FailureFacts } from './failure.ts';
 import { namesIn } from './mapping/names.ts';
-import { type CrmError, CrmFailure, type FailureFacts } from './rest/failure.ts';
 
 /*
  * Columns that a request leaves out, since the org does not have them, or does not show them to the integration user.

@@ -27,11 +27,11 @@ import {
 import { byKey, deletedFirst, parentIn, queryPath, readPage, toPart } from './batching/find.ts';
 import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
+import { CrmFailure } from './failure.ts';
 import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { OwnerChoice, Owners } from './owners.ts';
 import { failureOf } from './rest/errors.ts';
-import { CrmFailure } from './rest/failure.ts';
 import { crmProblem } from './rest/problems.ts';
 import {
   type BatchCall,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
-import { CrmFailure, type FailureFacts, type FailureKind } from '../../src/crm/rest/failure.ts';
+import { CrmFailure, type FailureFacts, type FailureKind } from '../../src/crm/failure.ts';
 import { runBatch } from './run-batch.ts';
 
 /** Sizes of the calls that a batch of four takes where the whole of it meets this, and what becomes of its items. */

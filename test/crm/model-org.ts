@@ -1,6 +1,6 @@
 import type { ItemOutcome, Operation, Reconciled } from '../../src/crm/batching/operation.ts';
+import type { CrmFailure } from '../../src/crm/failure.ts';
 import { failureOf } from '../../src/crm/rest/errors.ts';
-import type { CrmFailure } from '../../src/crm/rest/failure.ts';
 import type { CrmRequest } from '../../src/crm/rest/request.ts';
 
 /** What a record does to a call. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ItemOutcome, Operation } from '../../src/crm/batching/operation.ts';
-import { CrmFailure } from '../../src/crm/rest/failure.ts';
+import { CrmFailure } from '../../src/crm/failure.ts';
 import { RetryBudget } from '../../src/crm/rest/retry.ts';
 import { BatchRun } from '../../src/crm/scheduling/batch-run.ts';
 import { newRequest, ObjectSize, RequestKind } from '../../src/crm/scheduling/request-kind.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { CrmFailure } from '../../src/crm/rest/failure.ts';
+import { CrmFailure } from '../../src/crm/failure.ts';
 import { sendUsable, UsableColumns, usedOf } from '../../src/crm/usable-columns.ts';
 import { type Call, startCall } from '../../src/platform/base/call.ts';
 import { resourcesOf } from '../../src/records/mapping.ts';

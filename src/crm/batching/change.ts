@@ -1,8 +1,8 @@
 import { hasValues } from '../../records/field-values.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
+import { CrmFailure, isTooMuch } from '../failure.ts';
 import { type CrmRow, toCrmFields } from '../mapping/records.ts';
-import { CrmFailure, isTooMuch } from '../rest/failure.ts';
 import type { BatchCall, CrmRequest, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { byIdsQuery } from '../soql/query.ts';

@@ -1,6 +1,6 @@
 import type { Call } from '../../platform/base/call.ts';
+import { CrmFailure } from '../failure.ts';
 import { type AnsweredRequest, failureOf } from '../rest/errors.ts';
-import { CrmFailure } from '../rest/failure.ts';
 import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import type { ItemOutcome } from './operation.ts';

@@ -1,8 +1,8 @@
 import type { Visible } from '../../platform/base/call.ts';
 import { type FieldValues, type Found, isFromBefore, type StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
+import type { CrmFailure } from '../failure.ts';
 import { constantsOf, toCrmFields } from '../mapping/records.ts';
-import type { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall, CrmRequest, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { type UsedColumns, withoutFields } from '../usable-columns.ts';

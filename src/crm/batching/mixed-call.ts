@@ -1,7 +1,7 @@
 import { startCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { mostHeavyParts } from '../budget/call-queue.ts';
-import { CrmFailure, isTooMuch } from '../rest/failure.ts';
+import { CrmFailure, isTooMuch } from '../failure.ts';
 import {
   type BatchCall,
   type CrmAnswer,

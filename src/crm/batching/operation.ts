@@ -1,4 +1,4 @@
-import type { CrmFailure } from '../rest/failure.ts';
+import type { CrmFailure } from '../failure.ts';
 import type { BatchCall, Permit } from '../rest/request.ts';
 
 export type ItemOutcome<Result> =

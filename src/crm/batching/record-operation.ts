@@ -5,8 +5,8 @@ import { ownerField } from '../../records/created-by.ts';
 import { detailsTooLarge } from '../../records/field-values.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
+import { CrmFailure } from '../failure.ts';
 import type { CrmRow } from '../mapping/records.ts';
-import { CrmFailure } from '../rest/failure.ts';
 import type { BatchCall, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import {

@@ -1,5 +1,5 @@
+import type { CrmFailure } from '../failure.ts';
 import { isOverLimit } from '../rest/errors.ts';
-import type { CrmFailure } from '../rest/failure.ts';
 import { isOfRecords } from '../rest/retry.ts';
 import type { ItemOutcome } from './operation.ts';
 

@@ -1,7 +1,7 @@
 import type { FieldValues } from '../../records/records.ts';
+import { CrmFailure } from '../failure.ts';
 import type { CrmRow } from '../mapping/records.ts';
 import { failureOf } from '../rest/errors.ts';
-import { CrmFailure } from '../rest/failure.ts';
 import {
   type BatchCall,
   type CrmAnswer,

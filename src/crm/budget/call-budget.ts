@@ -1,7 +1,7 @@
 import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { budgetExhausted, type CrmFailure } from '../rest/failure.ts';
+import { budgetExhausted, type CrmFailure } from '../failure.ts';
 import { Allowance } from './allowance.ts';
 import {
   type BudgetLimits,

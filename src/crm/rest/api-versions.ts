@@ -1,7 +1,7 @@
 import { now } from '../../platform/base/chance.ts';
 import type { Http } from '../../platform/http/http.ts';
+import { CrmFailure } from '../failure.ts';
 import { parseArray } from '../token/access-token.ts';
-import { CrmFailure } from './failure.ts';
 import { type CrmRequest, isMetered } from './request.ts';
 
 /** When versions end, up to the given one: API End-of-Life Policy. A later version is announced a year ahead at least. */

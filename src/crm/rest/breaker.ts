@@ -3,7 +3,7 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { CrmFailure } from './failure.ts';
+import { CrmFailure } from '../failure.ts';
 
 const failuresToOpen = 5;
 /** In milliseconds. */

@@ -1,6 +1,6 @@
 import { allowedValues, notOneOf, type Resource } from '../../records/resource.ts';
+import type { CrmError, FailureKind } from '../failure.ts';
 import { scrub } from '../mapping/names.ts';
-import type { CrmError, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
 interface Refusal {

@@ -1,6 +1,6 @@
+import { type CrmError, CrmFailure, type FailureKind, uncertainKinds } from '../failure.ts';
 import { withoutIds } from '../mapping/names.ts';
 import { referencesIn, rowOf } from './error-codes.ts';
-import { type CrmError, CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
 /**

@@ -4,10 +4,10 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/call-queue.ts';
+import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from '../failure.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import type { Breaker } from './breaker.ts';
-import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from './failure.ts';
 import type { CallQuota } from './quota.ts';
 import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
 

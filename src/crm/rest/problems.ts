@@ -1,9 +1,9 @@
 import { Problem, type ProblemCode, type ProblemFacts } from '../../platform/base/problem.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { Resource } from '../../records/resource.ts';
+import type { CrmError, CrmFailure, FailureFacts, FailureKind } from '../failure.ts';
 import { apiFieldOf, lookupFieldOf, namesIn } from '../mapping/names.ts';
 import { isThrown, rowOf, thrownBy } from './error-codes.ts';
-import type { CrmError, CrmFailure, FailureFacts, FailureKind } from './failure.ts';
 import type { CrmRequest } from './request.ts';
 
 interface CallerProblem {

@@ -2,7 +2,7 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { CrmFailure } from './failure.ts';
+import { CrmFailure } from '../failure.ts';
 import { type CrmAnswer, type CrmRequest, header } from './request.ts';
 
 /** While calls are refused, one is let through this often: only an answer shows that usage has fallen. */

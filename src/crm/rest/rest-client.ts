@@ -4,8 +4,6 @@ import type { Http } from '../../platform/http/http.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
-import type { AccessToken } from '../token/access-token.ts';
-import { Breaker } from './breaker.ts';
 import {
   CrmFailure,
   type DisconnectedBy,
@@ -13,7 +11,9 @@ import {
   isConnected,
   isUnsent,
   wasSent,
-} from './failure.ts';
+} from '../failure.ts';
+import type { AccessToken } from '../token/access-token.ts';
+import { Breaker } from './breaker.ts';
 import { Permits, type TokensForCalls } from './permits.ts';
 import { crmProblem } from './problems.ts';
 import { type ApiUsage, CallQuota } from './quota.ts';

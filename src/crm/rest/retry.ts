@@ -3,7 +3,7 @@ import { randomFraction } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { Allowance } from '../budget/allowance.ts';
-import { CrmFailure, type FailureKind, uncertainKinds } from './failure.ts';
+import { CrmFailure, type FailureKind, uncertainKinds } from '../failure.ts';
 import type { CrmRequest } from './request.ts';
 
 const tries = 4;

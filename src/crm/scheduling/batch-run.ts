@@ -3,7 +3,7 @@ import { monotonicMs, sleep } from '../../platform/base/chance.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { ItemOutcome, Operation } from '../batching/operation.ts';
 import { splitUp, type Verdict } from '../batching/split.ts';
-import { CrmFailure, type FailureKind, isCertainlyUnsent, isTooMuch } from '../rest/failure.ts';
+import { CrmFailure, type FailureKind, isCertainlyUnsent, isTooMuch } from '../failure.ts';
 import type { BatchCall, Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { isOfRecords, withUnknownOutcome } from '../rest/retry.ts';

@@ -1,7 +1,7 @@
 import { clearTimeout, now, randomUUID, setImmediate, setTimeout } from '../../platform/base/chance.ts';
 import { Problem, type ProblemCode, type ProblemFacts } from '../../platform/base/problem.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
-import { CrmFailure, type FailureFacts, type FailureKind } from '../rest/failure.ts';
+import { CrmFailure, type FailureFacts, type FailureKind } from '../failure.ts';
 
 /*
  * While calls of the budget are short, replicas share them, so that a call serves as many requests as with one replica:

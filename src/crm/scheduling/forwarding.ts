@@ -1,7 +1,7 @@
 import { remainingMs, startCall } from '../../platform/base/call.ts';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
-import { CrmFailure, isCertainlyUnsent } from '../rest/failure.ts';
+import { CrmFailure, isCertainlyUnsent } from '../failure.ts';
 import {
   type ForwardedBatch,
   type ForwardedBatches,

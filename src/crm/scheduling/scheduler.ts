@@ -4,7 +4,7 @@ import type { FairQueue } from '../../platform/base/concurrency.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { MixedCall } from '../batching/mixed-call.ts';
 import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
-import { CrmFailure, queueFull } from '../rest/failure.ts';
+import { CrmFailure, queueFull } from '../failure.ts';
 import { type BatchCall, countByConsumer, type Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { BatchRun } from './batch-run.ts';

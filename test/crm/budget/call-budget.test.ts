@@ -13,7 +13,7 @@ import {
 import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
 import { type CallKind, CallQueue } from '../../../src/crm/budget/call-queue.ts';
-import { CrmFailure } from '../../../src/crm/rest/failure.ts';
+import { CrmFailure } from '../../../src/crm/failure.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';

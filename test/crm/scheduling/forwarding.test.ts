@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, it, mock } from 'node:test';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ItemOutcome, Operation } from '../../../src/crm/batching/operation.ts';
 import type { PaidCall } from '../../../src/crm/budget/call-budget.ts';
-import { CrmFailure } from '../../../src/crm/rest/failure.ts';
+import { CrmFailure } from '../../../src/crm/failure.ts';
 import { RetryBudget } from '../../../src/crm/rest/retry.ts';
 import type {
   ForwardedBatch,

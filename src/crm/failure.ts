@@ -1,4 +1,4 @@
-import type { Problem } from '../../platform/base/problem.ts';
+import type { Problem } from '../platform/base/problem.ts';
 
 export type FailureKind =
   | 'session'
