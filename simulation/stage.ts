@@ -4,8 +4,8 @@ import { startSalesforceSimulator } from '../simulators/salesforce/simulator.ts'
 import { createAllMetrics } from '../src/app/metrics.ts';
 import type { Permission } from '../src/identity/consumers/consumer.ts';
 import { createConsumers } from '../src/identity/consumers/consumers.ts';
-import { fieldNamesOf } from '../src/records/field-names.ts';
 import { listOf, resourcesOf } from '../src/records/mapping.ts';
+import { fieldNamesOf } from '../src/records/shown-fields.ts';
 import { Auditor } from './auditor/auditor.ts';
 import { Client, Control, type Credentials } from './clients.ts';
 import { Journal } from './journal.ts';

@@ -10,6 +10,14 @@ export function shownNames({ fields }: Pick<Resource, 'fields'>): string[] {
   return [...new Set(Object.entries(fields).map(([name, field]) => shownName(name, field)))];
 }
 
+/** Makes the function that gives the fields that a permission on a resource may name; undefined where the resource has none. */
+export function fieldNamesOf(resources: () => readonly Resource[]) {
+  return (collection: string): readonly string[] | undefined => {
+    const resource = resources().find((one) => one.collection === collection);
+    return resource && shownNames(resource);
+  };
+}
+
 export type RepresentFor = (visible: VisibleFields) => Represent;
 
 export function createRepresentations(resource: Parameters<typeof createRepresentation>[0]): RepresentFor {

@@ -4,8 +4,8 @@ import { createConsumers } from '../../../src/identity/consumers/consumers.ts';
 import { createLog } from '../../../src/platform/observability/log.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
-import { fieldNamesOf } from '../../../src/records/field-names.ts';
 import { listOf, resourcesOf } from '../../../src/records/mapping.ts';
+import { fieldNamesOf } from '../../../src/records/shown-fields.ts';
 
 const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));
 

@@ -6,8 +6,8 @@ import { guardAgainstLoss } from '../../../src/identity/consumers/loss-guard.ts'
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../src/platform/secrets/secrets-manager.ts';
-import { fieldNamesOf } from '../../../src/records/field-names.ts';
 import { listOf, resourcesOf } from '../../../src/records/mapping.ts';
+import { fieldNamesOf } from '../../../src/records/shown-fields.ts';
 import { recordLog } from '../../support/log.ts';
 
 const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));

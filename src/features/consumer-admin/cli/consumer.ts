@@ -27,9 +27,9 @@ import { createMetrics } from '../../../platform/observability/metrics.ts';
 import { openSecretsManager } from '../../../platform/secrets/secrets.ts';
 import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
 import type { Settings } from '../../../platform/settings/table.ts';
-import { fieldNamesOf } from '../../../records/field-names.ts';
 import { listOf } from '../../../records/mapping.ts';
 import { readResources } from '../../../records/read-mapping.ts';
+import { fieldNamesOf } from '../../../records/shown-fields.ts';
 import {
   addConsumerOptions,
   type ConsumerOptions,

@@ -4,8 +4,8 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { documentedRoutes } from '../../../../src/app/routes.ts';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
-import { fieldNamesOf } from '../../../../src/records/field-names.ts';
 import { listOf, resourcesOf } from '../../../../src/records/mapping.ts';
+import { fieldNamesOf } from '../../../../src/records/shown-fields.ts';
 import { FeedReader } from '../../../support/feed.ts';
 import {
   type Credentials,
