@@ -45,7 +45,7 @@ export async function buildConsoleIfPossible() {
   try {
     await buildConsole();
   } catch (error) {
-    console.error(`The console was not bundled: ${/** @type {Error} */ (error).message}`);
+    console.error(`Couldn't bundle the console: ${/** @type {Error} */ (error).message}`);
   }
 }
 

@@ -41,7 +41,7 @@ export function requireInstalled() {
   if (missing.length === 0) return;
   throw new Error(
     `${missing.length} packages are missing or outdated (${some(missing)}), and this command installs nothing.\n` +
-      `Stop the services that run from ${root}, then run there: npm ci${hasDevelopmentTools() ? '' : ' --omit=dev'}`,
+      `Stop every gateway that runs from ${root}, then run this there: npm ci${hasDevelopmentTools() ? '' : ' --omit=dev'}`,
   );
 }
 
@@ -76,7 +76,7 @@ async function install(missing, production, lock) {
   });
   if (code !== 0) {
     throw new Error(
-      `The dependencies could not be installed: npm ci ended with code ${code}, for the reason above.\n` +
+      `Couldn't install the dependencies: npm ci ended with code ${code}. The reason is above.\n` +
         `Fix that, or run it yourself in ${root}: npm ci`,
     );
   }
@@ -91,8 +91,7 @@ async function install(missing, production, lock) {
  */
 function missingPackages(production, isEmbedded) {
   const wanted = readEntries(join(root, 'package-lock.json'));
-  if (wanted === undefined)
-    throw new Error(`There is no package-lock.json in ${root}: is this a whole clone?`);
+  if (wanted === undefined) throw new Error(`${root} has no package-lock.json. Is this a complete clone?`);
   const installed = readEntries(join(root, 'node_modules/.package-lock.json')) ?? {};
   const isGone = (/** @type {string} */ path) =>
     path in installed && !existsSync(join(root, path, 'package.json'));
@@ -174,7 +173,7 @@ async function acquire(lock) {
     else if (!hasTold) {
       hasTold = true;
       console.error(
-        `Waiting for process ${holders[0]}, which installs dependencies (if it does not: remove ${lock})`,
+        `Waiting for process ${holders[0]} to install the dependencies (if it isn't doing so, remove ${lock})`,
       );
     }
     await pause();

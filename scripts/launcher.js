@@ -16,7 +16,7 @@ export function isLaunched() {
  */
 export function launch(node) {
   if (isLaunched()) {
-    throw new Error(`${node} is too old: remove node_modules and start again.`);
+    throw new Error(`${node} is too old. Remove node_modules and start again.`);
   }
   return runChild(node, process.argv.slice(1), { env: { ...process.env, [variable]: '1' } });
 }

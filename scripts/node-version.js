@@ -14,8 +14,8 @@ export function findNode() {
   if (existsSync(binary)) return realpathSync(binary);
   // npm's --ignore-scripts leaves the package without its binary, and the older Node would go on unnoticed.
   throw new Error(
-    `Node.js ${wanted} or newer is needed, and this is ${process.versions.node}. The dependency "node" brings one, ` +
-      'but its install script did not run.\n' +
+    `This is Node.js ${process.versions.node}, and Handoff Gateway needs ${wanted} or newer. The package "node" brings it, ` +
+      "but its install script didn't run.\n" +
       'Run it with: npm rebuild node --ignore-scripts=false\n' +
       `Or install Node.js ${wanted} or newer yourself.`,
   );

@@ -75,7 +75,7 @@ export function packClientIfChanged() {
     const files = sources().flatMap((name) => filesOf(join(client, name)));
     if (files.some((file) => statSync(file).mtimeMs > made)) packClient();
   } catch (error) {
-    console.error(`The client's package was not made: ${/** @type {Error} */ (error).message}`);
+    console.error(`Couldn't make the client's package: ${/** @type {Error} */ (error).message}`);
   }
 }
 
@@ -99,7 +99,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   if (hasCompiler()) console.log(packClient());
   else {
     console.error(
-      'The compiler is not installed here. Put the package of the release into the folder client, or, while no service runs, run: npm ci',
+      "The compiler isn't installed here. Put the release's package into the folder client, or stop every gateway that runs from here and run: npm ci",
     );
     process.exitCode = 1;
   }

@@ -62,6 +62,6 @@ function forwardSignals(send) {
  * @param {number} timeoutMs
  */
 function endGroup(child, timeoutMs) {
-  console.error(`\nNot over after ${Math.round(timeoutMs / 1000)} s: ended.`);
+  console.error(`\nStopped after ${Math.round(timeoutMs / 1000)} s because it took too long.`);
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
 }

@@ -68,8 +68,8 @@ export function createHousekeeping({ database, log, retentionHours, reconcile }:
       }
       const failed = failures.length;
       if (settled + failed > 0)
-        log.info({ claims: settled + failed, failed }, 'claims that nobody finished were settled');
-      if (failed > 0) throw new Error('some claims could not be reconciled', { cause: failures[0]?.reason });
+        log.info({ claims: settled + failed, failed }, 'settled claims that nobody finished');
+      if (failed > 0) throw new Error("couldn't reconcile some claims", { cause: failures[0]?.reason });
     },
   } satisfies Record<string, (signal: AbortSignal) => Promise<unknown>>;
 }

@@ -28,7 +28,7 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
     name: 'handoffs',
     alias: 'handoff',
     heading: 'records',
-    description: 'hand-offs waiting to be delivered',
+    description: 'hand-offs that wait for Salesforce or approval, or failed',
   });
   const find = async (options: { status?: string }) =>
     list(load, checkChoice('--status', handoffStatuses, options.status));

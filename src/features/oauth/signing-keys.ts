@@ -126,7 +126,7 @@ export class SigningKeys {
     this.#lastRead = clock();
     const found = await secrets.read(name);
     if (found !== undefined) return found;
-    if (this.#keys.length > 0) throw new Error('It has vanished from the secrets manager.');
+    if (this.#keys.length > 0) throw new Error('The secrets manager no longer has it.');
     // Of replicas that start at once, one makes it.
     return retryOnConflict(
       async () => (await secrets.read(name)) ?? writeKeys(secrets, name, [makeKey(clock())], null),
@@ -191,7 +191,7 @@ function parseKeys(value: string): StoredKey[] {
     // The parser quotes the text.
   }
   throw new Error(
-    'It is not JSON with a list "keys" as "handoff keys rotate" writes it. Restore it, or delete it.',
+    `It isn't JSON with a list "keys" as "handoff keys rotate" writes it. Restore it, or delete it.`,
   );
 }
 
@@ -203,7 +203,7 @@ export function readSigningKeys(value: string): SigningKey[] {
 function signingKeyOf({ kid, signs_from, ...key }: StoredKey): SigningKey {
   const own = createPrivateKey({ key, format: 'jwk' });
   if (own.asymmetricKeyDetails?.namedCurve !== 'prime256v1')
-    throw new Error('It has a key that is not on P-256.');
+    throw new Error("It has a key that isn't on P-256.");
   const open = createPublicKey(own);
   return {
     kid,

@@ -30,7 +30,7 @@ export class GrowingCounts<Row> {
       batchSize,
       most: mostWaiting,
       onDropped: (count) =>
-        log.warn({ count }, `sums of ${of} are lost: the database was unavailable for too long`),
+        log.warn({ count }, `lost sums of ${of}: the database was unavailable for too long`),
     });
   }
 
@@ -54,6 +54,6 @@ export class GrowingCounts<Row> {
     const { log, of } = this.#options;
     await this.#unstored
       .stop()
-      .catch((err: unknown) => log.error({ err }, `sums of ${of} could not be written to the database`));
+      .catch((err: unknown) => log.error({ err }, `couldn't write sums of ${of} to the database`));
   }
 }

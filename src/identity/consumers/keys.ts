@@ -24,9 +24,9 @@ async function readAgain(secrets: SecretsManager, name: string, consumers: numbe
   const found = await secrets.read(name);
   if (found !== undefined) return parseKeySet(name, found);
   throw new KeyUnusable(
-    `The secret ${name} is missing from the secrets manager (${secrets.kind}), which holds ${consumers} consumer(s). ` +
-      'It is not created again, since nothing that was made with the lost one would be valid any more. ' +
-      `Restore ${name} from a backup, or delete all secrets below ${consumersFolder}/ and create the consumers again.`,
+    `The secret ${name} is missing from the secrets manager (${secrets.kind}), which still has ${consumers} consumer(s). ` +
+      "The gateway doesn't create a new one, because everything made with the old one would stop working. " +
+      `Restore ${name} from a backup, or delete all secrets under ${consumersFolder}/ and create the consumers again.`,
   );
 }
 

@@ -98,8 +98,8 @@ async function checkRevoked(secrets: SecretsManager, missing: readonly string[])
   const lost = missing.filter((name) => !revoked.has(name)).length;
   if (lost === 0) return;
   throw new SecretsUnavailable(
-    `The secrets manager (${secrets.kind}) lists no consumer, although ${lost} that were not revoked were there: ` +
-      'it counts as unavailable until its secrets are restored',
+    `The secrets manager (${secrets.kind}) lists no consumers, although it had ${lost} that weren't revoked. ` +
+      'The gateway treats it as unavailable until its secrets are restored',
   );
 }
 
@@ -115,6 +115,6 @@ export async function checkForLoss(
   if ((await secrets.list(consumersFolder)).length > 0) return;
   if (!(await wereKnown(await readRevocations(secrets)))) return;
   throw new SecretsUnavailable(
-    `The secrets manager (${secrets.kind}) lists no consumer, although there were some: restore its secrets. ${advice}`,
+    `The secrets manager (${secrets.kind}) lists no consumers, although it had some. Restore its secrets. ${advice}`,
   );
 }

@@ -53,11 +53,11 @@ export function parseConsumer(name: string, value: string): Consumer {
   const record = parseJson(name, value);
   if (!records.Check(record)) {
     const where = [...new Set(records.Errors(record).map((error) => error.instancePath || '/'))].slice(0, 5);
-    throw new BrokenConsumer(`${name} is not a consumer record; see ${where.join(', ')}`);
+    throw new BrokenConsumer(`${name} isn't a consumer record; see ${where.join(', ')}`);
   }
   if (consumerSecretName(record.id) !== name) throw new BrokenConsumer(`${name} holds another consumer's id`);
   const foreign = record.credentials.some(({ apiKey }) => consumerIdOf(apiKey) !== record.id);
-  if (foreign) throw new BrokenConsumer(`${name} holds an API key that is not of this consumer`);
+  if (foreign) throw new BrokenConsumer(`${name} holds another consumer's API key`);
   const { furtherPermissions = [], ...rest } = record;
   // Where an older version has changed the permissions since, its word counts for their resources.
   const changed = new Set(record.permissions.map(({ resource }) => resource));
@@ -65,7 +65,7 @@ export function parseConsumer(name: string, value: string): Consumer {
   const stored = [...record.permissions, ...further];
   const known = stored.map(fromStored).filter(isKnown);
   if (!(record.allowedAddresses ?? []).every(isAddressOrNetwork))
-    throw new BrokenConsumer(`${name} has allowedAddresses that are no addresses or blocks`);
+    throw new BrokenConsumer(`${name} has allowedAddresses that aren't addresses or blocks`);
   // As they stand: in another form, an older version might grant them.
   const unknown = stored.filter((permission) => !isKnown(fromStored(permission)));
   return {
@@ -127,6 +127,6 @@ function parseJson(name: string, value: string): unknown {
     return JSON.parse(value);
   } catch {
     // The parser's own message quotes the text.
-    throw new BrokenConsumer(`${name} is not JSON`);
+    throw new BrokenConsumer(`${name} isn't JSON`);
   }
 }

@@ -216,7 +216,7 @@ function tooLarge(maxBytes: number): HttpFailure {
 }
 
 function notReadable(): HttpFailure {
-  return new HttpFailure('unreadable', 'the answer could not be unpacked');
+  return new HttpFailure('unreadable', "couldn't unpack the answer");
 }
 
 /** Failures before the first byte is sent, by the codes of Node and undici; certificate errors have many. */

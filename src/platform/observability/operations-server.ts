@@ -27,7 +27,7 @@ export function createOperationsServer(source: MetricsSource, isReady: () => boo
     if (path !== '/metrics') return answer(404, 'not found');
     source.metrics().then(
       (text) => answer(200, text, source.contentType),
-      () => answer(500, 'the metrics could not be collected'),
+      () => answer(500, "couldn't collect the metrics"),
     );
 
     function answer(status: number, body: string, contentType = 'text/plain; charset=utf-8') {

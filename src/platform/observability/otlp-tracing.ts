@@ -92,7 +92,7 @@ function createSampler(env: NodeJS.ProcessEnv, log: Log): Sampler {
   const name = env['OTEL_TRACES_SAMPLER'] || 'always_on';
   const root = rootSampler(name.replace(/^parentbased_/, ''), env['OTEL_TRACES_SAMPLER_ARG']);
   if (root === undefined) {
-    const reason = 'OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG has a value that is not known';
+    const reason = 'OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG has an unknown value';
     log.warn({ reason, sampler: name }, 'all traces are exported');
   }
   const sampler = root ?? new AlwaysOnSampler();

@@ -96,7 +96,7 @@ export async function openReads(path: string): Promise<Database> {
   };
 }
 
-const readOnly = 'The database of a running service can only be read.';
+const readOnly = 'While the gateway runs, commands can only read its database.';
 
 async function refuse(): Promise<never> {
   throw new Error(readOnly);
@@ -123,7 +123,10 @@ function dialectOf(connection: DatabaseConnection): Dialect {
 async function ask(socketPath: string, statement: Statement): Promise<{ rows: unknown[] }> {
   const body = serialize(statement);
   const asked = request({ socketPath, method: 'POST', headers: { 'content-length': body.length } });
-  const timer = setTimeout(() => asked.destroy(new Error('The running service does not answer.')), timeoutMs);
+  const timer = setTimeout(
+    () => asked.destroy(new Error("The running gateway isn't responding.")),
+    timeoutMs,
+  );
   try {
     asked.end(body);
     const [response] = (await once(asked, 'response')) as [IncomingMessage];

@@ -70,7 +70,9 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
 }
 
 function registerCreate(group: Command, open: OpenConsumers): void {
-  const command = group.command('create').description('create a consumer, and show its API secret this once');
+  const command = group
+    .command('create')
+    .description('create a consumer and show its API secret, this once only');
   command.option(
     '--test',
     'create a test consumer, whose requests never reach Salesforce or the dining partner',
@@ -144,7 +146,7 @@ function registerShow(group: Command, open: OpenConsumers): void {
 }
 
 function registerRotate(group: Command, open: OpenConsumers): void {
-  commandOnOne(group, 'rotate', 'create a new API key and secret, and show the secret this once')
+  commandOnOne(group, 'rotate', 'create a new API key and secret, and show the secret this once only')
     .option(
       '--grace-window-hours <hours>',
       'how many hours the old key keeps working; 0 turns it off right away (default: the setting graceWindowHours)',

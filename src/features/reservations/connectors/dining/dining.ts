@@ -47,7 +47,8 @@ function createPartnerHealth({ log, password, healthCheck }: PartnerHealthOption
     noteOutcome: (method, failure) => {
       if (failure?.kind === 'credentials') {
         const facts = { partner, operation: method.name, reason: failure.message };
-        if (!isRefused()) log.error(facts, 'the dining partner refuses our credentials: renew them');
+        if (!isRefused())
+          log.error(facts, "the dining partner rejects the gateway's credentials; renew them");
         refused = password.generation;
       } else if (method !== methods.healthCheck && acceptedCredentials(failure)) {
         refused = undefined;
