@@ -7,7 +7,7 @@ import { heal, setTriggers } from './workload/faults.ts';
 import { actionOf, type Step } from './workload/plan.ts';
 import type { StepName } from './workload/themes.ts';
 import { settleTrip } from './workload/trips.ts';
-import { carryOut, changes, learn } from './workload/writes.ts';
+import { carryOut, changes, learn, settleReservation } from './workload/writes.ts';
 
 /** How a run ended. */
 export interface Result {
@@ -133,15 +133,14 @@ async function comeToRest(stage: Stage): Promise<void> {
   const open = auditor.answers.writes.filter(({ isOver }) => !isOver);
   await Promise.all(
     open.map(async (write) => {
-      const final = await carryOut(stage, write, 60);
+      const final = await carryOut(stage, write, { most: 60 });
       const record = changes.get(write);
       if (record !== undefined) auditor.records.settle(record, write, final);
       settleTrip(stage, write, final, false);
       const made = auditor.records.known.find((known) => known.write === write);
       if (made !== undefined) learn(made, final);
       const reserved = auditor.reservations.known.find((known) => known.write === write);
-      if (reserved !== undefined && final?.status === 201)
-        reserved.id = (JSON.parse(final.text) as { id: string }).id;
+      if (reserved !== undefined) settleReservation(reserved, final);
     }),
   );
   await decideAll(stage);

@@ -20,12 +20,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: 'const { deadline } = call;',
     fault:
       'A process that stood still delivers a hand-off that another has delivered, and that was deleted since.',
+    foundBy: { seed: 1, theme: 'leases' },
   },
   'suspended-reservation': {
     file: 'src/features/reservations/reservations.ts',
     now: 'const deadline = Math.min(call.deadline, plan.deadline);',
     before: 'const { deadline } = call;',
     fault: 'A process that stood still goes on with a reservation that another has finished.',
+    foundBy: { seed: 1, theme: 'leases' },
   },
   'lease-from-answer': {
     file: 'src/platform/store/leases.ts',
@@ -35,6 +37,7 @@ export const undone: Readonly<Record<string, Undone>> = {
   const deadline = now() + workMs;
   return rows.map((row) => ({ ...row, deadline }) as Row);`,
     fault: 'The deadline of work counts from when the answer with the lease is read.',
+    foundBy: { seed: 1, theme: 'leases' },
   },
   'poisoned-neighbour': {
     file: 'src/crm/scheduling/batch-run.ts',
@@ -48,7 +51,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: '(now.isDeleted || now.externalId !== before.externalId)',
     before: 'now.isDeleted',
     fault: 'A record whose External ID is changed in the org has no event of deletion.',
-    foundBy: { seed: 1, theme: 'leases' },
+    foundBy: { seed: 4, theme: 'leases' },
   },
   'repeat-after-approval': {
     file: 'src/features/handoff/handoffs.ts',
@@ -97,7 +100,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: '${sql.ref(fence)} = ${current} + 1',
     before: '${sql.ref(fence)} = ${current}',
     fault: 'A replaced owner passes for the new one.',
-    foundBy: { seed: 40, theme: 'leases' },
+    foundBy: { seed: 34, theme: 'leases' },
   },
   'claim-forgotten': {
     file: 'src/api/idempotency/ledger.ts',

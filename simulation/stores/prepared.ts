@@ -33,12 +33,6 @@ export class PreparedStatements {
     this.#pglite = pglite;
   }
 
-  /** How often a statement was executed decides how it is planned: a run must not depend on those before it. */
-  forget(): void {
-    this.execute('deallocate all', []);
-    this.#known.clear();
-  }
-
   /** Throws what the server says. */
   execute(text: string, values: readonly unknown[]): QueryResult {
     const { serialize } = protocol;

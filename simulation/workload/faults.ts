@@ -70,18 +70,29 @@ export const failPartner: Action = async ({ partner, journal }, random) => {
 /** Stands still for a while, then goes on with what came meanwhile. */
 export const suspend: Action = async (stage, random) => {
   const { actor } = random.pick(stage.replicas);
-  const ms = random.pick([300, 2000, 9000, 12_000, 33_000, 40_000]);
-  if (actor.state === 'running') await standStill(stage, random, actor, ms);
+  const ms = random.pick([300, 2000, 9000, 12_000, 33_000, 40_000]) * random.between(0.9, 1.1);
+  if (actor.state === 'running')
+    await standStill(stage, random, { actor, meanwhile: () => stage.world.pause(ms) });
 };
 
-async function standStill({ world, journal }: Stage, random: Random, actor: Actor, ms: number, where = '') {
+interface Standing {
+  actor: Actor;
+  where?: string;
+  meanwhile: () => Promise<void>;
+}
+
+/** A process stands still while something happens without it. */
+export async function standStill(
+  { world, journal }: Stage,
+  random: Random,
+  { actor, where = '', meanwhile }: Standing,
+): Promise<void> {
   const isMachine = random.chance(0.5);
+  const since = world.elapsed;
   world.suspend(actor);
-  journal.note(
-    `${actor.name} is suspended${where} for ${(ms / 1000).toFixed(1)} s${isMachine ? ' with its machine' : ''}`,
-  );
-  await world.pause(ms * random.between(0.9, 1.1));
-  if (isMachine) actor.stoodStill += ms;
+  journal.note(`${actor.name} is suspended${where}${isMachine ? ', with its machine' : ''}`);
+  await meanwhile();
+  if (isMachine) actor.stoodStill += world.elapsed - since;
   world.wake(actor);
   journal.note(`${actor.name} goes on`);
 }
@@ -95,21 +106,38 @@ const points = {
 
 /** Stands still at a moment that chance would seldom meet, for longer than its leases last. */
 export const suspendAt: Action = async (stage, random) => {
-  const { actor } = random.pick(stage.replicas);
+  const { actor: picked } = random.pick(stage.replicas);
   const point = random.weighted(points);
   const ms = random.between(31_000, 60_000);
-  if (actor.state !== 'running' || actor.trap !== undefined) return;
-  const isReached = await new Promise<boolean>((resolve) => {
-    const trap = { point, spring: () => resolve(true) };
-    actor.trap = trap;
-    const giveUp = () => {
-      if (actor.trap === trap) actor.trap = undefined;
-      resolve(false);
-    };
-    stage.world.schedule(10_000, giveUp, { actor: undefined });
-  });
-  if (isReached && actor.state === 'running') await standStill(stage, random, actor, ms, ` at its ${point}`);
+  if (picked.state !== 'running') return;
+  const actor = await firstAt(stage, point, [picked]);
+  if (actor?.state === 'running')
+    await standStill(stage, random, {
+      actor,
+      where: ` at its ${point}`,
+      meanwhile: () => stage.world.pause(ms),
+    });
 };
+
+/** The first process that comes to a point, at once; undefined where none does in 10 s, or one is waited for already. */
+export function firstAt(
+  { world }: Stage,
+  point: string,
+  actors: readonly Actor[],
+): Promise<Actor | undefined> {
+  if (actors.some(({ trap }) => trap !== undefined)) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    let isOver = false;
+    const end = (reached: Actor | undefined) => {
+      if (isOver) return;
+      isOver = true;
+      for (const actor of actors) actor.trap = undefined;
+      resolve(reached);
+    };
+    for (const actor of actors) actor.trap = { point, spring: () => end(actor) };
+    world.schedule(10_000, () => end(undefined), { actor: undefined });
+  });
+}
 
 /** Killed, and started again a little later. */
 export const kill: Action = async (stage, random) => {

@@ -2,12 +2,20 @@ import { Random } from '../virtual/random.ts';
 import * as faults from './faults.ts';
 import { reportMember } from './members.ts';
 import { limitRights } from './rights.ts';
+import * as takeovers from './takeovers.ts';
 import { type StepName, themeOf, themes, weights } from './themes.ts';
 import * as trips from './trips.ts';
 import type { Action } from './writes.ts';
 import * as writes from './writes.ts';
 
-const actions: Record<StepName, Action> = { ...writes, ...trips, ...faults, reportMember, limitRights };
+const actions: Record<StepName, Action> = {
+  ...writes,
+  ...trips,
+  ...takeovers,
+  ...faults,
+  reportMember,
+  limitRights,
+};
 
 /** One step of a run. It depends on its own seed alone, so that others can be left out. */
 export interface Step {

@@ -38,6 +38,8 @@ export const weights = {
   moveId: 1.5,
   revokeTokens: 0.5,
   failReceiver: 1.5,
+  takeOverHandoff: 0,
+  takeOverReservation: 0,
 };
 
 export type StepName = keyof typeof weights;
@@ -59,7 +61,9 @@ export const themes: Record<Theme, ThemePlan> = {
   // Processes stand still with a lease; what they had is finished and deleted by the time that they go on.
   leases: {
     weights: {
-      suspendAt: 14,
+      takeOverHandoff: 8,
+      takeOverReservation: 8,
+      suspendAt: 3,
       look: 24,
       handOffLater: 20,
       remove: 14,
@@ -67,17 +71,17 @@ export const themes: Record<Theme, ThemePlan> = {
       reserve: 14,
       cancelReservation: 12,
       failPartner: 6,
-      kill: 0.5,
+      kill: 0.3,
       cut: 1,
       crowd: 0,
       disturb: 1,
-      failOrg: 3,
+      failOrg: 2,
       handOffTrip: 2,
       callTool: 1,
       post: 2,
       reportMember: 0,
       rotateKeys: 0,
-      suspend: 1,
+      suspend: 0.3,
     },
     pausePercent: 8,
   },

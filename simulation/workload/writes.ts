@@ -9,6 +9,8 @@ import {
   type Values,
 } from '../auditor/facts.ts';
 import { idsOf, type Known, objectOf } from '../auditor/records.ts';
+import type { KnownReservation } from '../auditor/reservations.ts';
+import type { Replica } from '../replica.ts';
 import type { ConsumerName, Stage } from '../stage.ts';
 import type { Random } from '../virtual/random.ts';
 
@@ -28,19 +30,26 @@ function patienceOf({ world, theme }: Stage): number {
   return world.random.chance(theme === 'everything' ? 0.1 : 0.5) ? patientTries : tries;
 }
 
+interface Patience {
+  /** Tries. */
+  most?: number;
+  /** Any, where it is undefined. */
+  at?: Replica | undefined;
+}
+
 /** Sends a write until its answer is final, with pauses. Whether it is. */
 export async function carryOut(
   stage: Stage,
   write: Write,
-  most = patienceOf(stage),
+  { most = patienceOf(stage), at: replica }: Patience = {},
 ): Promise<Answer | undefined> {
   const { client, world, auditor, journal } = stage;
   for (let at = 0; at < most && !write.isOver; at++) {
     // A program that gives up too early sends it once more while it is still under way.
-    const other = world.random.chance(0.08) ? client.send(write.request) : undefined;
-    const answer = await client.send(write.request);
+    const other = world.random.chance(0.08) ? client.send(write.request, replica) : undefined;
+    const answer = await client.send(write.request, replica);
     if (other !== undefined) auditor.answers.heard(write, await other);
-    journal.note(`${shortOf(write)}: ${answer === undefined ? 'no answer' : briefOf(answer)}`);
+    journal.note(`${shortOf(write)}: ${briefOf(answer)}`);
     auditor.answers.heard(write, answer);
     if (isAwaiting(answer)) await lookBehind(stage, write);
     if (!write.isOver) await world.pause(world.random.between(20, at < 2 ? 400 : 4000));
@@ -79,7 +88,9 @@ function itemsOf(purpose: Purpose): string {
 }
 
 /** Status, and what was made or why not. */
-function briefOf({ status, text, headers }: Answer): string {
+function briefOf(answer: Answer | undefined): string {
+  if (answer === undefined) return 'no answer';
+  const { status, text, headers } = answer;
   if (status >= 400) return `${status} ${codeOf(text)}`;
   const replayed = headers['idempotent-replayed'] === 'true' ? ' (replayed)' : '';
   const { items } = JSON.parse(text || '{}') as { items?: { status: string }[] };
@@ -97,7 +108,7 @@ function orPoisoned(values: Values, as: string, random: Random): Values {
   return isPoisoned ? { ...values, name: `${poison} ${values.name}` } : values;
 }
 
-async function create(
+export async function create(
   stage: Stage,
   random: Random,
   as: ConsumerName,
@@ -215,6 +226,11 @@ function pickFree({ auditor }: Stage, random: Random): Known | undefined {
 }
 
 export const reserve: Action = async (stage, random) => {
+  const known = beginReservation(stage, random);
+  settleReservation(known, await carryOut(stage, known.write));
+};
+
+export function beginReservation(stage: Stage, random: Random): KnownReservation {
   const { auditor } = stage;
   const trip = random.uuid();
   // Each has a slot of its own, so that the partner's books say whose a table is.
@@ -241,16 +257,26 @@ export const reserve: Action = async (stage, random) => {
     body: JSON.stringify(body),
   };
   const write = auditor.answers.begin(request, { kind: 'reservation', trip, startSec });
-  const known = auditor.reservations.begin(write, trip, startSec);
-  const final = await carryOut(stage, write);
+  return auditor.reservations.begin(write, trip, startSec);
+}
+
+/** The last word about a reservation that was asked for. */
+export function settleReservation(known: KnownReservation, final: Answer | undefined): void {
   if (final?.status === 201) known.id = (JSON.parse(final.text) as { id: string }).id;
   known.isBusy = final?.status !== 201;
-};
+}
 
 export const cancelReservation: Action = async (stage, random) => {
   const free = stage.auditor.reservations.known.filter(({ isBusy }) => !isBusy);
-  if (free.length === 0) return;
-  const known = random.pick(free);
+  if (free.length > 0) await cancel(stage, random, random.pick(free));
+};
+
+export async function cancel(
+  stage: Stage,
+  random: Random,
+  known: KnownReservation,
+  patience?: Patience,
+): Promise<void> {
   known.isBusy = true;
   const request: Request = {
     method: 'DELETE',
@@ -259,9 +285,9 @@ export const cancelReservation: Action = async (stage, random) => {
     key: random.uuid(),
   };
   const write = stage.auditor.answers.begin(request, { kind: 'cancellation', trip: known.trip });
-  const final = await carryOut(stage, write);
+  const final = await carryOut(stage, write, patience);
   if (final?.status === 204) known.isCancelled = true;
-};
+}
 
 /** A client that has lost its memory sends a write again that it had sent before. */
 export const repeat: Action = async (stage, random) => {
@@ -290,17 +316,21 @@ export const read: Action = async (stage, random) => {
 };
 
 /** Asks what has become of an accepted hand-off, and works with its record from then on. */
-export const look: Action = async ({ auditor, client }, random) => {
-  const accepted = auditor.records.known.filter(
+export const look: Action = async (stage, random) => {
+  const accepted = stage.auditor.records.known.filter(
     ({ id, write, isBusy }) => isBusy && id !== undefined && write.final?.status === 202,
   );
   if (accepted.length === 0) return;
   const known = random.pick(accepted);
-  const { as } = known.write.request;
-  const answer = await client.send({ method: 'GET', path: `/v1/handoffs/${known.id}`, as });
-  const { status } = JSON.parse(answer?.text ?? '{}') as { status?: string };
-  if (answer?.status === 200 && status === 'created') known.isBusy = false;
+  if (await isCreated(stage, known)) known.isBusy = false;
 };
+
+/** Whether an accepted hand-off is said to have its record. */
+export async function isCreated({ client }: Stage, { id, write }: Known, at?: Replica): Promise<boolean> {
+  const { as } = write.request;
+  const answer = await client.send({ method: 'GET', path: `/v1/handoffs/${id}`, as }, at);
+  return answer?.status === 200 && (JSON.parse(answer.text) as { status: string }).status === 'created';
+}
 
 /** Withdraws an accepted hand-off, or the boss decides about one. */
 export const decide: Action = async (stage, random) => {
