@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, type RequestOptions, useGateway } from '../support/gateway.ts';
 import { modernRequest } from '../support/mcp.ts';
 import { connectRaw } from '../support/raw-client.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
@@ -48,21 +48,16 @@ const kinds: Record<string, readonly Row[]> = {
 };
 
 describe('every request counts once', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({
+    ...{ TRUST_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '5000' },
+    ...{ RATE_LIMIT_FAILED_PER_MINUTE: '2', RATE_LIMIT_PUBLIC_PER_MINUTE: '2' },
+  });
   let addresses = 0;
   /** A network that nothing has come from. */
   const newAddress = () => {
     addresses += 1;
     return `2001:db8:${(addresses >> 8).toString(16)}:${(addresses & 255).toString(16)}::1`;
   };
-
-  before(async () => {
-    gateway = await startGateway({
-      ...{ TRUST_PROXIES: '127.0.0.1', RATE_LIMIT_PER_MINUTE: '5000' },
-      ...{ RATE_LIMIT_FAILED_PER_MINUTE: '2', RATE_LIMIT_PUBLIC_PER_MINUTE: '2' },
-    });
-  });
-  after(() => gateway.stop());
 
   const ask = ({ path, ...options }: Row, headers: Record<string, string>) =>
     gateway.request(path, { ...options, headers: { ...options.headers, ...headers } });

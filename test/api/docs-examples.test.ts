@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { pageDocument } from '../../src/api/openapi/readable-page.ts';
 import { codeBlocks } from '../docs/pages.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, type TestGateway, useGateway } from '../support/gateway.ts';
 import { accept } from '../support/handoffs.ts';
 import { pastSlowStore } from '../support/problems.ts';
 
@@ -35,14 +35,12 @@ const run = promisify(execFile);
 
 /** What the documentation shows, as a reader pastes it, against a service that was started for the first time. */
 describe('the commands of /v1/docs', { skip: !hasCurl() && 'there is no curl' }, () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600' });
   let document: Document;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
     const response = await gateway.request('/v1/docs', { as: null });
     document = pageDocument((await response.json()) as object) as unknown as Document;
   });
-  after(() => gateway.stop());
 
   /** Runs a command; resolves to the status and the body of the answer. */
   async function paste(

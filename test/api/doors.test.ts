@@ -2,17 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../support/gateway.ts';
 import { offerFor } from '../support/handoffs.ts';
 
 describe('the ports of the service', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   describe('every door of the service', () => {
     /** Sends bytes as they are and returns the whole answer. */

@@ -8,7 +8,7 @@ import { defineRoute } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { type ProblemCode, problems } from '../../src/platform/base/problem.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { assertFitsDocument } from './document-check.ts';
@@ -64,8 +64,7 @@ describe('the codes of errors', () => {
   });
 });
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('every code that can be reached is answered as documented', {
   skip: !postgres && 'no PostgreSQL',

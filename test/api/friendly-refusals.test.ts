@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../support/gateway.ts';
 
 interface ProblemBody {
   code: string;
@@ -10,12 +10,7 @@ interface ProblemBody {
 }
 
 describe('a refusal says what to do', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const problem = async (response: Response) => (await response.json()) as ProblemBody;
 

@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, useGateway } from '../support/gateway.ts';
 
 type Report = { status: string } & Record<string, Record<string, unknown>>;
 
 describe('GET /v1/healthz', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({
+    CHANGES_POLL_SECONDS: '5',
+    COPY_ENABLED: 'true',
+    CRM_DAILY_CALL_BUDGET: '100000',
+  });
   let reader: Credentials;
 
   before(async () => {
-    gateway = await startGateway({
-      CHANGES_POLL_SECONDS: '5',
-      COPY_ENABLED: 'true',
-      CRM_DAILY_CALL_BUDGET: '100000',
-    });
     reader = await gateway.newConsumer({ resource: 'members', actions: ['read'] });
     await gateway.request('/v1/members');
     // What reads changes, and the copy that it writes, are connected once they have read everything.
@@ -22,7 +21,6 @@ describe('GET /v1/healthz', () => {
       assert.ok(!partsOf((await ask(null)).text).some(({ connected }) => !connected)),
     );
   });
-  after(() => gateway.stop());
 
   async function ask(as: { apiKey: string; apiSecret: string } | null, method = 'GET') {
     const response = await gateway.request('/v1/healthz', { as, method });

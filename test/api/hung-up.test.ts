@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 
 describe('a request whose caller has hung up', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   /** The lines of a request once its last one is there. */
   async function logOf(requestId: string) {

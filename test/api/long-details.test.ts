@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { detailsIn } from '../support/details.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 /** JSON text of so many UTF-16 units, with what an org or a careless cut could spoil everywhere. */
 function detailsOf(length: number): string {
@@ -16,11 +16,7 @@ for (const [collection, object] of [
   ['bookings', 'Booking__c'],
 ] as const) {
   describe(`details over several fields: /v1/${collection}`, () => {
-    let gateway: TestGateway;
-    before(async () => {
-      gateway = await startGateway();
-    });
-    after(() => gateway.stop());
+    const gateway = useGateway();
 
     const send = (method: string, path: string, body?: string, headers: Record<string, string> = {}) =>
       gateway.request(`/v1/${collection}${path}`, {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { generatedOpenApi } from '../../scripts/generate-openapi.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 type Json = Record<string, unknown>;
 
@@ -34,11 +34,7 @@ function comparable(value: unknown, name = ''): unknown {
 }
 
 describe('the examples of the document are what the service answers', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const send = async (
     path: string,

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { isPublic } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import { eventually } from '../support/eventually.ts';
-import { type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type RequestOptions, useGateway } from '../support/gateway.ts';
 import { offerFor, tripFor } from '../support/handoffs.ts';
 import { connectRaw } from '../support/raw-client.ts';
 import { recordFor } from '../support/records.ts';
@@ -17,15 +17,8 @@ const routes = documentedRoutes().filter(({ isUnlisted }) => !isUnlisted);
 
 /** Requests to every operation: status, headers, content type and body of each answer are compared with the document. */
 describe('what the service answers fits its document', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600' });
   const seen = new Set<string>();
-
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
-  });
-  after(async () => {
-    await gateway.stop();
-  });
 
   const send = async (path: string, options: RequestOptions = {}): Promise<Response> => {
     const { method = options.body === undefined ? 'GET' : 'POST' } = options;

@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { problems } from '../../src/platform/base/problem.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 describe('the type of a problem', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   test('leads to a page about it, which needs no credentials', async () => {
     const refused = await gateway.request('/v1/quotes', { as: null });

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
 import type { PermissionAction } from '../../src/identity/consumers/consumer.ts';
 import { networkOf } from '../../src/platform/base/networks.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  type Credentials,
+  type RequestOptions,
+  startGateway,
+  type TestGateway,
+  useGateway,
+} from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
-import { startRedis } from '../support/redis.ts';
+import { useRedis } from '../support/redis.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../support/webhooks.ts';
 
-const redis = await startRedis();
-after(() => redis?.stop());
+const redis = await useRedis();
 
 describe('the limit for each consumer', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '6' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_PER_MINUTE: '6' });
 
   const list = (as: { apiKey: string; apiSecret: string }) => gateway.request('/v1/quotes?limit=1', { as });
   /** A consumer that has sent two requests (`newConsumer` sends the first), in a minute that is not about to end. */
@@ -87,12 +87,7 @@ describe('the limit for each consumer', () => {
 });
 
 describe('the limit for failed authentications', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
 
   const attempt = (address: string, as: { apiKey: string; apiSecret: string } | null = null) =>
     gateway.request('/v1/quotes?limit=1', { as, headers: { 'x-forwarded-for': address } });
@@ -185,12 +180,7 @@ describe('the limit for failed authentications', () => {
 });
 
 describe('the limit for requests without credentials', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PUBLIC_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_PUBLIC_PER_MINUTE: '3', TRUST_PROXIES: '127.0.0.1' });
 
   let addresses = 0;
   /** One whose minute is not about to end: each address has a minute of its own. */

@@ -1,18 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 /** A terminal's control sequence in one character, a mark that turns the direction, a bell, a line of its own. */
 const disturbing = ['\u009b31m', '\u202e', '\u2066', '\u200f', '\u0007', '\u0085', '\u2028', '\ud800', '\0'];
 
 describe('texts that people see', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '5' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '5' });
 
   const permissions = [{ resource: 'quotes', actions: ['read'] }];
   const send = (method: string, path: string, body: object, headers: Record<string, string> = {}) =>

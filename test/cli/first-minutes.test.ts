@@ -2,27 +2,26 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { stripVTControlCharacters } from 'node:util';
 import { CommandLine } from '../support/command-line.ts';
 import { ownEnvironment } from '../support/environment.ts';
 import { eventually } from '../support/eventually.ts';
+import { temporaryFolder } from '../support/folders.ts';
 import { freePort } from '../support/ports.ts';
 
 const program = join(import.meta.dirname, '../../src/main.ts');
 
 describe('the first minutes on a terminal', () => {
   const commands = new CommandLine();
-  let dataDir: string;
+  const dataDir = temporaryFolder();
   let env: NodeJS.ProcessEnv;
   let output = '';
   let ended: Promise<unknown>;
 
   before(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'handoff-first-'));
     await writeFile(join(dataDir, 'config.json'), '{}');
     env = { DATA_DIR: dataDir, PORT: String(await freePort()), METRICS_PORT: '0' };
     const command = `"${process.execPath}" "${program}" --config "${join(dataDir, 'config.json')}"`;
@@ -42,7 +41,6 @@ describe('the first minutes on a terminal', () => {
     process.kill(pid, 'SIGTERM');
     await ended;
     commands.stop();
-    await rm(dataDir, { recursive: true, maxRetries: 5 });
   });
 
   const run = (...args: string[]) =>

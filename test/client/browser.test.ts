@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { build } from 'esbuild';
-import { findChromium, startBrowser, type TestBrowser } from '../support/browser.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-
-const program = findChromium();
+import { needsChromium, useBrowser } from '../support/browser.ts';
+import { useGateway } from '../support/gateway.ts';
 
 /** On the page of the console, whose policy is stricter than that of anybody else's page. */
-describe('the client in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the client in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
 
   test('hands off, reads back with all digits, lists, and distinguishes problems', async () => {
     const { page, close } = await browser.open(`${gateway.url}/console/`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { inspect } from 'node:util';
 import {
   type Handoff,
@@ -16,7 +16,7 @@ import { version } from '../../client/src/version.ts';
 import { generatedClientTypes } from '../../scripts/generate-openapi.ts';
 import { makeKeys } from '../support/assertions.ts';
 import { eventually } from '../support/eventually.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -31,16 +31,14 @@ test('the version is the one of the package', () => {
 });
 
 describe('the client, against the service', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let client: HandoffClient;
   let memberId: string;
 
   before(async () => {
-    gateway = await startGateway();
     memberId = gateway.org.memberId;
     client = new HandoffClient({ baseUrl: `${gateway.url}/`, ...gateway.console });
   });
-  after(() => gateway.stop());
 
   const offer = (details: JsonObject, trip_id = randomUUID()): Handoff => ({
     type: 'quote',

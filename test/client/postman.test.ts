@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { runInNewContext } from 'node:vm';
 import { generatedCollection } from '../../scripts/generate-openapi.ts';
 import { readPage } from '../docs/pages.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 
 interface Item {
   name: string;
@@ -28,17 +28,15 @@ const [journey, ...folders] = collection.item;
 
 /** What the collection asks of Postman, and no more. */
 describe('the collection for Postman', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   const variables = new Map<string, string>();
 
   before(async () => {
-    gateway = await startGateway();
     for (const { key, value } of collection.variable) variables.set(key, value);
     variables.set('baseUrl', gateway.url);
     variables.set('apiKey', gateway.admin.apiKey);
     variables.set('apiSecret', gateway.admin.apiSecret);
   });
-  after(() => gateway.stop());
 
   const filled = (template: string) =>
     template.replaceAll(/\{\{([$\w]+)\}\}/g, (_, name: string) => {

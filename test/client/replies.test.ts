@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createPrivateKey, randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import {
   HandoffClient,
   HandoffProblem,
@@ -9,19 +9,17 @@ import {
   writeJson,
 } from '../../client/src/index.ts';
 import { makeKeys } from '../support/assertions.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, useGateway } from '../support/gateway.ts';
 import { newReservation } from '../support/reservations.ts';
 
 describe('the client: answers with what their headers say', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let client: HandoffClient;
   let memberId: string;
   before(async () => {
-    gateway = await startGateway();
     memberId = gateway.org.memberId;
     client = clientFor(gateway.console);
   });
-  after(() => gateway.stop());
 
   const clientFor = ({ apiKey, apiSecret }: Pick<Credentials, 'apiKey' | 'apiSecret'>) =>
     new HandoffClient({ baseUrl: gateway.url, apiKey, apiSecret });

@@ -14,6 +14,7 @@ import { createMetrics, type Metrics } from '../../src/platform/observability/me
 import type { Secret, SecretsManager } from '../../src/platform/secrets/secrets-manager.ts';
 import type { FieldValues, ListQuery } from '../../src/records/records.ts';
 import { type LogLine, recordLog } from '../support/log.ts';
+import { useStarted } from '../support/use-started.ts';
 
 export const keys = generateKeyPairSync('rsa', {
   modulusLength: 2048,
@@ -76,6 +77,16 @@ export async function startCrmHarness(
       for (const { crm } of replicas) await crm.stop();
     },
   };
+}
+
+export function useCrmHarness(
+  changes?: ReplicaChanges,
+  simulatorOptions?: Partial<SalesforceSimulatorOptions>,
+): CrmHarness {
+  return useStarted(
+    () => startCrmHarness(changes, simulatorOptions),
+    (harness) => harness.stop(),
+  );
 }
 
 function makeReplica(

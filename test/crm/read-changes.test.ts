@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, it } from 'node:test';
+import { it } from 'node:test';
 import fc from 'fast-check';
 import type { ChangePosition } from '../../src/records/changes.ts';
 import { quote } from '../../src/records/quotes-and-bookings.ts';
 import type { Resource } from '../../src/records/resource.ts';
-import { aCall, type CrmHarness, startCrmHarness } from './crm-harness.ts';
+import { aCall, useCrmHarness } from './crm-harness.ts';
 
-let harness: CrmHarness;
-before(async () => {
-  harness = await startCrmHarness();
-});
-after(() => harness.stop());
+const harness = useCrmHarness();
 
 /** Somebody in the org may leave anything in the columns of details. */
 const parts = fc.array(

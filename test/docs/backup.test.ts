@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
+import { temporaryFolder } from '../support/folders.ts';
 import type { Credentials } from '../support/gateway.ts';
 import { createInstallation } from '../support/gateway-process.ts';
 import {
@@ -55,7 +55,7 @@ describe('a backup, made and restored as the page says,', () => {
   test('has every key of before it, and what came later is found by its External ID', {
     skip: !postgres && 'no PostgreSQL',
   }, async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'handoff-backup-'));
+    const folder = temporaryFolder();
     const fresh = await startPostgres({ empty: true });
     const org = await startOwnOrg();
     const first = await createInstallation({ DATABASE_URL: postgres?.url }, org);
@@ -87,7 +87,7 @@ describe('a backup, made and restored as the page says,', () => {
   });
 
   test('has everything of the embedded mode', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'handoff-backup-'));
+    const folder = temporaryFolder();
     const org = await startOwnOrg();
     const installation = await createInstallation(embedded, org);
     try {

@@ -3,10 +3,10 @@ import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { root } from './pages.ts';
 
 const path = 'docs/journeys.arazzo.yaml';
@@ -28,11 +28,7 @@ async function redocly(...given: string[]): Promise<void> {
 }
 
 describe(path, () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '5' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '5' });
 
   test('is Arazzo', () => redocly('lint', path));
 

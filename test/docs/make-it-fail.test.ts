@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { useGateway } from '../support/gateway.ts';
 import { codeBlocks, readPage } from './pages.ts';
 
 const page = readPage('docs/partners/make-it-fail.md');
 const simulated = readPage('docs/test-keys.md');
 
-let gateway: TestGateway;
-before(async () => {
-  gateway = await startGateway();
-});
-after(() => gateway.stop());
+const gateway = useGateway();
 
 test('the commands for the simulated CRM run', async () => {
   const [block] = codeBlocks(simulated).filter(({ language }) => language === 'bash');

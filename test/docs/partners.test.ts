@@ -12,7 +12,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { packClient } from '../../scripts/pack-client.js';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, useGateway } from '../support/gateway.ts';
 import { freePort } from '../support/ports.ts';
 import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 import { codeBlocks, readPage, root } from './pages.ts';
@@ -43,13 +43,12 @@ const writes: Record<'bash' | 'ts' | 'python', string> = {
 
 /** The samples of the partners' pages, as a reader saves and runs them, with a test key. */
 describe("the partners' pages", () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600' });
   let proxy: TcpProxy;
   let credentials: Credentials;
   let folder: string;
 
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
     proxy = await startTcpProxy(gateway.url);
     folder = await mkdtemp(join(tmpdir(), 'handoff-partners-'));
     credentials = await makeConsumer();
@@ -66,7 +65,6 @@ describe("the partners' pages", () => {
   });
   after(async () => {
     await proxy.close();
-    await gateway.stop();
     await rm(folder, { recursive: true });
   });
 

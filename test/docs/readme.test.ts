@@ -12,29 +12,26 @@ const notHere = /npm (start|test)\b|handoff -- (reservation|doctor)\b/;
 test('the commands of the README run', async (context) => {
   if (!hasCurl()) return context.skip('there is no curl');
   const installation = await createInstallation();
-  try {
-    const gateway = await installation.start();
-    const commands = codeBlocks(readPage('README.md'))
-      .filter(({ language, text }) => language === 'sh' && !notHere.test(text))
-      .map(({ text }) => text);
-    assert.ok(commands.length >= 3);
-    const script = commands
-      .join('\n')
-      .replaceAll('http://127.0.0.1:8080', gateway.url)
-      .replaceAll('./.data/', `${installation.dataDir}/`);
-    // A command that the gateway refuses ends the script.
-    const strict = `set -euo pipefail\ncurl() { command curl --fail-with-body "$@"; echo; }\n${script}`;
-    const { stdout } = await promisify(execFile)('bash', ['-c', strict], {
-      cwd: root,
-      env: { ...process.env, DATA_DIR: installation.dataDir },
-    });
-    assert.match(stdout, /"type":"quote","status":"created"/);
-    assert.match(stdout, /"details":\{"rate_key":"20270412\|W\|1\|1073\|DBT\.SU","net":612\.40,/);
-    assert.match(stdout, /"status":"ok"/);
-    assert.match(stdout, /API secret {3}hgs_/);
-  } finally {
-    await installation.remove();
-  }
+  context.after(() => installation.remove());
+  const gateway = await installation.start();
+  const commands = codeBlocks(readPage('README.md'))
+    .filter(({ language, text }) => language === 'sh' && !notHere.test(text))
+    .map(({ text }) => text);
+  assert.ok(commands.length >= 3);
+  const script = commands
+    .join('\n')
+    .replaceAll('http://127.0.0.1:8080', gateway.url)
+    .replaceAll('./.data/', `${installation.dataDir}/`);
+  // A command that the gateway refuses ends the script.
+  const strict = `set -euo pipefail\ncurl() { command curl --fail-with-body "$@"; echo; }\n${script}`;
+  const { stdout } = await promisify(execFile)('bash', ['-c', strict], {
+    cwd: root,
+    env: { ...process.env, DATA_DIR: installation.dataDir },
+  });
+  assert.match(stdout, /"type":"quote","status":"created"/);
+  assert.match(stdout, /"details":\{"rate_key":"20270412\|W\|1\|1073\|DBT\.SU","net":612\.40,/);
+  assert.match(stdout, /"status":"ok"/);
+  assert.match(stdout, /API secret {3}hgs_/);
 });
 
 function hasCurl(): boolean {

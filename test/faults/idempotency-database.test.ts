@@ -11,7 +11,7 @@ import {
   type KeyedWrite,
   KeyedWrites,
 } from '../support/keyed-writes.ts';
-import { type PostgresDatabase, startPostgres } from '../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../support/postgres.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts';
 
 const unknown = /It's unknown whether the write took effect; the same request with the same Idempotency-Key/;
@@ -19,8 +19,7 @@ const claiming = 'claims.take';
 const remembering = 'set entity_tag_before';
 const completing = 'claims.complete';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('keyed writes while the database becomes unavailable', {
   skip: !postgres && 'no PostgreSQL',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { before, describe, test } from 'node:test';
+import { useGateway } from '../support/gateway.ts';
 import {
   assertAnswerIs,
   assertFinishes,
@@ -33,14 +33,12 @@ const lookless = { match: { operation: 'query', path: 'WHERE Id IN' }, effect: b
 type Mishap = (typeof mishaps)[keyof typeof mishaps];
 
 describe('a write that meets a fault of the CRM', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000', SHUTDOWN_SECONDS: '1' });
   let writes: KeyedWrites;
 
   before(async () => {
-    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000', SHUTDOWN_SECONDS: '1' });
     writes = new KeyedWrites(gateway.org, gateway.console);
   });
-  after(() => gateway.stop());
 
   const existing = () => writes.existing(gateway.url);
   const send = (write: KeyedWrite) => write.send(gateway.url);

@@ -5,6 +5,7 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { buildConsole } from '../../scripts/build-console.js';
 import { isNightly } from './nightly.ts';
+import { useStarted } from './use-started.ts';
 
 /** Where the pictures of pages are left for people to look at. */
 const pictures = join(import.meta.dirname, '../../test-output/console');
@@ -49,6 +50,18 @@ export function findChromium(): string | undefined {
       'There is no Chromium: install the Debian package chromium-headless-shell, or name the program in CHROMIUM.',
     );
   return found;
+}
+
+/** Skips a suite where there is no browser. */
+export const needsChromium = {
+  skip: findChromium() === undefined && 'there is no Chromium on this machine',
+};
+
+export function useBrowser(): TestBrowser {
+  return useStarted(
+    () => startBrowser(findChromium() as string),
+    (browser) => browser.close(),
+  );
 }
 
 export async function startBrowser(program: string): Promise<TestBrowser> {

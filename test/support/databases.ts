@@ -8,6 +8,7 @@ import { openPostgres } from '../../src/platform/store/postgres.ts';
 import { recordLog } from './log.ts';
 import { copyEmptyDatabase } from './pglite.ts';
 import { databaseOfAnyKind, type PostgresDatabase, startPostgres } from './postgres.ts';
+import { useStarted } from './use-started.ts';
 
 /** A database of a test's own with empty tables. */
 export interface TestDatabase {
@@ -26,6 +27,10 @@ export const databaseKinds: Record<string, (replicas?: number) => Promise<TestDa
 export async function openTestDatabase(): Promise<TestDatabase> {
   const postgres = await databaseOfAnyKind();
   return postgres ? openOn(postgres, 1) : openTestPglite();
+}
+
+export function useTestDatabase(): TestDatabase {
+  return useStarted(openTestDatabase, (opened) => opened.stop());
 }
 
 export async function openTestPglite(): Promise<TestDatabase> {

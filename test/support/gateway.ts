@@ -18,6 +18,7 @@ import { recordAnswers } from './native-ids.ts';
 import { Org } from './org.ts';
 import { provideDatabase } from './own-database.ts';
 import { freePort } from './ports.ts';
+import { useStarted } from './use-started.ts';
 
 const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));
 
@@ -111,6 +112,14 @@ export async function startGateway(env: NodeJS.ProcessEnv = {}): Promise<TestGat
       await answers.assertNoNativeIds();
     },
   };
+}
+
+/** A gateway for the tests of a file or a suite. */
+export function useGateway(env: NodeJS.ProcessEnv | (() => NodeJS.ProcessEnv) = {}): TestGateway {
+  return useStarted(
+    () => startGateway(typeof env === 'function' ? env() : env),
+    (gateway) => gateway.stop(),
+  );
 }
 
 async function createConsumer(secretsDir: string, permissions: Permission[]): Promise<Credentials> {

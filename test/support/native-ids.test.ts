@@ -1,15 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from './gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from './gateway.ts';
 import { findNativeIds, recordAnswers } from './native-ids.ts';
 
 describe('the search for native identifiers', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   test('finds those of the simulated org, long and short, in bodies and headers', async () => {
     const [member] = await gateway.org.records('Contact', { External_Id__c: gateway.org.memberId });

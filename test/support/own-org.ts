@@ -6,6 +6,7 @@ import {
   startSalesforceSimulator,
 } from '../../simulators/salesforce/simulator.ts';
 import { Org } from './org.ts';
+import { useStarted } from './use-started.ts';
 
 const clientId = 'handoff-gateway-test';
 const username = 'gateway-test@example.com';
@@ -42,4 +43,11 @@ export async function startOwnOrg(options: Partial<SalesforceSimulatorOptions> =
     },
     close: () => simulator.close(),
   };
+}
+
+export function useOwnOrg(options?: Partial<SalesforceSimulatorOptions>): OwnOrg {
+  return useStarted(
+    () => startOwnOrg(options),
+    (ownOrg) => ownOrg.close(),
+  );
 }

@@ -5,6 +5,7 @@ import { chownSync, existsSync, globSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
+import { after } from 'node:test';
 import { Client } from 'pg';
 import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
@@ -44,6 +45,13 @@ export async function startPostgres({ empty = false } = {}): Promise<PostgresDat
   const server = await provideServer();
   if (server === undefined) return missing('none is running, and its programs are not installed');
   return createTestDatabase(server, empty ? undefined : process.env[templateVariable]);
+}
+
+/** `startPostgres` for a file or a suite, after which it stops. */
+export async function usePostgres(): Promise<PostgresDatabase | undefined> {
+  const postgres = await startPostgres();
+  after(() => postgres?.stop());
+  return postgres;
 }
 
 /**

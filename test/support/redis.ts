@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { after } from 'node:test';
 import { eventually } from './eventually.ts';
 import { freePort } from './ports.ts';
 
@@ -32,6 +33,13 @@ export async function findRunningRedis(): Promise<string | undefined> {
   const url = process.env[sharedRedisVariable] ?? process.env['REDIS_URL'] ?? 'redis://127.0.0.1:6379';
   const { hostname, port } = new URL(url);
   return (await accepts(Number(port || 6379), hostname)) ? url : undefined;
+}
+
+/** `startRedis` for a file or a suite, after which it stops. */
+export async function useRedis(): Promise<RedisServer | undefined> {
+  const redis = await startRedis();
+  after(() => redis?.stop());
+  return redis;
 }
 
 /**

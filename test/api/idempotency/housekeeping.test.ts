@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { createHousekeeping, type Reconcile } from '../../../src/api/idempotency/housekeeping.ts';
 import { claimant, type StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
@@ -7,7 +7,7 @@ import { createLedger, type Ledger } from '../../../src/api/idempotency/ledger.t
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { newRequest } from './keyed-requests.ts';
 
@@ -17,16 +17,14 @@ describe('the job that clears the ledger', () => {
     headers: { location: '/v1/quotes/1' },
     body: '{"found":true}',
   };
-  let opened: TestDatabase;
+  const opened = useTestDatabase();
   let database: Database;
   let ledger: Ledger;
 
   before(async () => {
-    opened = await openTestDatabase();
     [database] = opened.replicas;
     ledger = createLedger({ database, metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 });
   });
-  after(() => opened.stop());
 
   const housekeeping = (reconcile: Reconcile) =>
     createHousekeeping({ database, log: recordLog().log, retentionHours: 24, reconcile });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
@@ -8,7 +8,7 @@ import { type Claim, createLedger, type Ledger } from '../../../src/api/idempote
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 import { LedgerModel, type ModelRequest, type ModelResult, type ModelRun } from './ledger-model.ts';
 import { type PausedRun, PausedRuns, type Settled } from './paused-runs.ts';
 
@@ -227,14 +227,12 @@ function describeSettled({ error, ...result }: Settled): ModelResult {
 }
 
 describe('the ledger and its model', () => {
-  let opened: TestDatabase;
+  const opened = useTestDatabase();
   let database: Database;
 
   before(async () => {
-    opened = await openTestDatabase();
     [database] = opened.replicas;
   });
-  after(() => opened.stop());
 
   test('agree on every interleaving of requests, deaths, lost statements and time', async (context) => {
     const clock = { passedMs: 0 };

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { storesAnswers } from '../../../src/api/route.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { accept, offerFor } from '../../support/handoffs.ts';
 import { callTool } from '../../support/mcp.ts';
 import { recordFor } from '../../support/records.ts';
@@ -30,15 +30,13 @@ const routes = documentedRoutes().filter(storesAnswers);
 
 /** Over all routes that store answers, by the key and as a tool: what a repeat gets is what its caller may do and see then. */
 describe('a stored answer', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
   /** Its hand-offs wait for approval. */
   let agent: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
     await gateway.org.untilDescribed();
     agent = await make('Hidden agent', [{ resource: 'quotes', actions, approval: true }]);
   });
-  after(() => gateway.stop());
 
   async function make(name: string, permissions: object[]): Promise<Credentials> {
     const body = { name, permissions };

@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../support/gateway.ts';
 import { goTo, openSignedIn, textOf } from './pages.ts';
 
-const program = findChromium();
 const path = '/v1/admin/break-it';
 
 describe('breaking what is simulated', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const ask = async (method: string, name = '', as: TestGateway['admin'] = gateway.admin) => {
     const response = await gateway.request(`${path}${name && `/${name}`}`, { method, as });
@@ -81,19 +76,9 @@ describe('breaking what is simulated', () => {
   });
 });
 
-describe('the page Break it', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the page Break it', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   const strip = (page: Page) => page.getByRole('status').filter({ hasText: "Salesforce isn't responding" });
 
   test('makes an outage at a click: what is handed off waits, and is created once all is fixed', async () => {

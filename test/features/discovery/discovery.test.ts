@@ -1,14 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { startGateway, useGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
 
 describe('what programs find without credentials', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ SECURITY_CONTACT: 'mailto:security@example.com' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ SECURITY_CONTACT: 'mailto:security@example.com' });
   const read = (path: string, method = 'GET') => gateway.request(path, { as: null, method });
 
   test('llms.txt: one heading, what it is, and links that lead somewhere', async () => {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { renderMarkdown } from '../../../src/features/discovery/guides/markdown.ts';
 import { root } from '../../docs/pages.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
 
 describe('the Markdown of the guides', () => {
@@ -54,11 +54,7 @@ describe('the Markdown of the guides', () => {
 });
 
 describe('the guides', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const browse = async (path: string) => {
     const response = await gateway.request(path, { as: null, headers: { accept: 'text/html,*/*' } });

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
 import {
   type EventVisibility,
@@ -8,7 +8,7 @@ import {
   mayBeVisibleByRows,
   visibilityRows,
 } from '../../../src/features/events/event-visibility.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 
 interface Event {
   permission_resource: string | null;
@@ -65,11 +65,7 @@ function isSeen(event: Event, { consumer_id, all_records, own_records, fields }:
 }
 
 describe('which events a consumer sees', () => {
-  let opened: TestDatabase;
-  before(async () => {
-    opened = await openTestDatabase();
-  });
-  after(() => opened.stop());
+  const opened = useTestDatabase();
 
   /** Those of the events for which the condition holds. */
   async function matching(condition: RawBuilder<boolean>, rows = sql``): Promise<Event[]> {

@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { hasEnded } from '../../../src/features/handoff/approvals-table.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 
 describe('a hand-off has ended by itself', () => {
-  let opened: TestDatabase;
-  before(async () => {
-    opened = await openTestDatabase();
-  });
-  after(() => opened.stop());
+  const opened = useTestDatabase();
 
   /** Times are in seconds from the moment of the statement, which all of it has. */
   const cases: [

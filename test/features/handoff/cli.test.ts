@@ -5,10 +5,9 @@ import { after, before, describe, test } from 'node:test';
 import { CommandLine } from '../../support/command-line.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
-import { startPostgres } from '../../support/postgres.ts';
+import { usePostgres } from '../../support/postgres.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('handoff handoff', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;

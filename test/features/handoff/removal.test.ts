@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { HandoffDelivery } from '../../../src/features/handoff/handoff-delivery.ts';
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
@@ -11,18 +11,16 @@ import { Problem } from '../../../src/platform/base/problem.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
 import type { Records } from '../../../src/records/records.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 import { lateAnswers } from '../../support/late-answers.ts';
 import { recordLog } from '../../support/log.ts';
 
 describe('the record of a hand-off that has ended', () => {
-  let opened: TestDatabase;
+  const opened = useTestDatabase();
   let database: Database;
   before(async () => {
-    opened = await openTestDatabase();
     [database] = opened.replicas;
   });
-  after(() => opened.stop());
 
   interface NewRow {
     consumerId?: string;

@@ -1,19 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { HandoffsTable } from '../../../src/features/handoff/handoffs-table.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 
 describe('hand-offs that failed', () => {
-  let opened: TestDatabase;
+  const opened = useTestDatabase();
   let database: Database;
   before(async () => {
-    opened = await openTestDatabase();
     [database] = opened.replicas;
   });
-  after(() => opened.stop());
 
   async function addFailing(consumerId: string, count: number): Promise<void> {
     for (let added = 0; added < count; added++) {

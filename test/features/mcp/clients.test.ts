@@ -1,20 +1,16 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import {
   Client,
   ClientCredentialsProvider,
   StreamableHTTPClientTransport,
   type StreamableHTTPClientTransportOptions,
 } from '@modelcontextprotocol/client';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 
 describe('the official client', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60' });
 
   const connect = async (
     versions: ConstructorParameters<typeof Client>[1],

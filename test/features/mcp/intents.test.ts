@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import { callTool, modernRequest, sendMcp, type ToolResult } from '../../support/mcp.ts';
 
 describe('what an agent asks for', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const call = (tool: string, given: object, as: Credentials = gateway.console) =>
     callTool(gateway.url, as, tool, given);

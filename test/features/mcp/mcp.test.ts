@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, startGateway, useGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import {
   callTool,
@@ -37,13 +37,11 @@ const everyTool = [
 ];
 
 describe('the endpoint for agents', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60' });
   let reader: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
     reader = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
   });
-  after(() => gateway.stop());
 
   const send = (
     body: unknown,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import { requestOf } from '../../../src/features/mcp/tool-call.ts';
 import { toolsOf } from '../../../src/features/mcp/tools.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import { callTool } from '../../support/mcp.ts';
 
@@ -11,11 +11,7 @@ import { callTool } from '../../support/mcp.ts';
 const many = Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`u${i}`, i]));
 
 describe('thousands of unknown arguments', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   for (const [name, route] of toolsOf(documentedRoutes())) {
     test(`reach the route of ${name} as one more than it names`, () => {

@@ -1,26 +1,24 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
 import { algorithms, makeKeys } from '../../support/assertions.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { assertionType, tokenCalls } from '../../support/token-calls.ts';
 
 const insecure = { [oauth.allowInsecureRequests]: true };
 
 describe('tokens', () => {
-  let here: TestGateway;
+  const here = useGateway();
   let issuer: string;
   let calls: ReturnType<typeof tokenCalls>;
 
   before(async () => {
-    here = await startGateway();
     issuer = here.url;
     calls = tokenCalls(here, issuer);
   });
-  after(() => here.stop());
 
   describe('for real clients', () => {
     test('oauth4webapi finds the service and gets tokens in three ways', async () => {

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { CommandLine } from '../../support/command-line.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { startPostgres } from '../../support/postgres.ts';
+import { usePostgres } from '../../support/postgres.ts';
 import { newReservation } from '../../support/reservations.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('handoff reservation list', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import { documentedRoutes } from '../../../src/app/routes.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { type Answer, makeConsumer, sendTo } from './worlds.ts';
 
 const path = '/v1/admin/consumers';
@@ -13,11 +13,7 @@ const permissions = [
 const most = 50;
 
 describe('test administrators', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const send = (as: Credentials, method: string, target: string, body?: object) =>
     sendTo(gateway, target, { as, method, ...(body && { body }) });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { forgetClaims } from '../../../src/api/idempotency/claims-table.ts';
 import { TestRecords } from '../../../src/features/test-mode/test-records.ts';
@@ -14,7 +14,7 @@ import type { FieldValues } from '../../../src/records/records.ts';
 import type { Resource } from '../../../src/records/resource.ts';
 import { recordsConformance } from '../../conformance/records.ts';
 import { aList, hasCode, quoteFor } from '../../crm/crm-harness.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 
 /** The first member of the simulated org. */
 const memberId = '8673c1d4-1752-87ae-aa59-227b6cc68c14';
@@ -23,17 +23,15 @@ describe('records of test consumers', () => {
   const resources = resourcesOf();
   const consumerId = makeConsumerId('test');
   const aCall = (id = consumerId) => startCall('test', id);
-  let opened: TestDatabase;
+  const opened = useTestDatabase();
   let database: Database;
   let table: WorldsTable;
   let records: TestRecords;
   before(async () => {
-    opened = await openTestDatabase();
     [database] = opened.replicas;
     table = new WorldsTable(database);
     records = new TestRecords(table);
   });
-  after(() => opened.stop());
 
   async function insert({ name }: Resource, rows: readonly FieldValues[]): Promise<void> {
     for (const { created_at, ...values } of rows) {

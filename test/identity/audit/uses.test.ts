@@ -9,11 +9,10 @@ import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { recordLog } from '../../support/log.ts';
 import { samplesOf } from '../../support/metrics-lint.ts';
-import { type PostgresDatabase, startPostgres } from '../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 const newNetwork = 'a consumer was used from a network that is new to it';
 

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { createAllMetrics } from '../../../src/app/metrics.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import { member } from '../../../src/records/members.ts';
 import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type TestGateway, useGateway } from '../../support/gateway.ts';
 import { lintMetrics, type Sample, samplesOf } from '../../support/metrics-lint.ts';
 
 describe('the metrics', () => {
@@ -40,17 +40,15 @@ describe('the metrics', () => {
 });
 
 describe('the metrics page after traffic', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ RATE_LIMIT_PER_MINUTE: '40', RATE_LIMIT_FAILED_PER_MINUTE: '3' });
   let page: string;
   let samples: Sample[];
 
   before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '40', RATE_LIMIT_FAILED_PER_MINUTE: '3' });
     await sendAllKinds(gateway);
     page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text();
     samples = samplesOf(page);
   });
-  after(() => gateway.stop());
 
   const valueOf = (name: string, labels: Record<string, string> = {}) =>
     samples.find(

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { type Answer, type Parsed, startOrg, type TestOrg } from './org.ts';
+import { beforeEach, describe, it } from 'node:test';
+import { type Answer, type Parsed, useOrg } from './org.ts';
 
-let org: TestOrg;
-before(async () => {
-  org = await startOrg();
-});
-after(() => org.close());
+const org = useOrg();
 beforeEach(() => org.control('POST', '/reset'));
 
 const OF_QUOTES = { name: 'QuoteTrigger', object: 'Quote__c', on: ['beforeInsert'] };

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
-import { startOrg, type TestOrg } from './org.ts';
+import { beforeEach, describe, it } from 'node:test';
+import { useOrg } from './org.ts';
 
-let org: TestOrg;
-before(async () => {
-  org = await startOrg();
-});
-after(() => org.close());
+const org = useOrg();
 beforeEach(() => org.control('POST', '/reset'));
 
 const quote = (more: object = {}): object => ({

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
-import { type Answer, type Parsed, startOrg, type TestOrg } from './org.ts';
+import { describe, it } from 'node:test';
+import { type Answer, type Parsed, useOrg } from './org.ts';
 
-let org: TestOrg;
-before(async () => {
-  org = await startOrg();
-});
-after(() => org.close());
+const org = useOrg();
 
 const create = (name: string): Promise<Answer> =>
   org.data('POST', '/sobjects/Quote__c', { Name__c: name, Source__c: 'flights', External_Id__c: 'k' });

@@ -1,13 +1,9 @@
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { beforeEach, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { type Answer, startOrg, type TestOrg } from './org.ts';
+import { type Answer, useOrg } from './org.ts';
 
-let org: TestOrg;
-before(async () => {
-  org = await startOrg();
-});
-after(() => org.close());
+const org = useOrg();
 beforeEach(() => org.control('POST', '/reset'));
 
 const QUOTE = { Name__c: 'Lisbon', Source__c: 'flights' };

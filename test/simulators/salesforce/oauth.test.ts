@@ -3,20 +3,16 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, it, mock } from 'node:test';
+import { describe, it, mock } from 'node:test';
 import { decodeJwt } from 'jose';
-import { assertion, keys, publicPem, requestToken, startOrg, type TestOrg } from './org.ts';
+import { assertion, keys, publicPem, requestToken, startOrg, useOrg } from './org.ts';
 
 const otherKeys = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const otherPem = otherKeys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
 const now = (): number => Math.floor(Date.now() / 1000);
 
 describe('token endpoint', () => {
-  let org: TestOrg;
-  before(async () => {
-    org = await startOrg();
-  });
-  after(() => org.close());
+  const org = useOrg();
 
   const refused = async (
     jwt: string | Promise<string>,
@@ -83,18 +79,15 @@ describe('token endpoint', () => {
     assert.equal(answer.body.error, 'unsupported_grant_type');
   });
 
-  it('takes an expiry far ahead unless strict', async () => {
+  it('takes an expiry far ahead unless strict', async (t) => {
     assert.equal(
       (await requestToken(org.url, await assertion(org.url, { exp: now() + 86_400 }))).status,
       200,
     );
     const strict = await startOrg({ strict: true });
-    try {
-      const answer = await requestToken(strict.url, await assertion(strict.url, { exp: now() + 86_400 }));
-      assert.equal(answer.body.error_description, 'invalid assertion');
-    } finally {
-      await strict.close();
-    }
+    t.after(() => strict.close());
+    const answer = await requestToken(strict.url, await assertion(strict.url, { exp: now() + 86_400 }));
+    assert.equal(answer.body.error_description, 'invalid assertion');
   });
 
   it('can be armed with the causes that it does not have by itself', async () => {
@@ -121,14 +114,11 @@ describe('token endpoint', () => {
 });
 
 describe('keys', () => {
-  it('accepts each of several keys, so that one can replace another', async () => {
+  it('accepts each of several keys, so that one can replace another', async (t) => {
     const org = await startOrg({ publicKey: [otherPem, publicPem] });
-    try {
-      for (const key of [keys.privateKey, otherKeys.privateKey]) {
-        assert.equal((await requestToken(org.url, await assertion(org.url, {}, key))).status, 200);
-      }
-    } finally {
-      await org.close();
+    t.after(() => org.close());
+    for (const key of [keys.privateKey, otherKeys.privateKey]) {
+      assert.equal((await requestToken(org.url, await assertion(org.url, {}, key))).status, 200);
     }
   });
 
@@ -171,51 +161,42 @@ describe('sessions', () => {
     }
   });
 
-  it('issues JWT access tokens that carry their own end', async () => {
+  it('issues JWT access tokens that carry their own end', async (t) => {
     const org = await startOrg({ tokenFormat: 'jwt', tokenLifetimeSeconds: 600 });
-    try {
-      const { exp = 0 } = decodeJwt(org.token);
-      assert.ok(Math.abs(exp - now() - 600) < 5);
-      assert.equal((await org.data('GET', '/limits')).status, 200);
-    } finally {
-      await org.close();
-    }
+    t.after(() => org.close());
+    const { exp = 0 } = decodeJwt(org.token);
+    assert.ok(Math.abs(exp - now() - 600) < 5);
+    assert.equal((await org.data('GET', '/limits')).status, 200);
   });
 
-  it('revokes one token by its holder and all of them by control', async () => {
+  it('revokes one token by its holder and all of them by control', async (t) => {
     const org = await startOrg();
     const revoke = (token: string) =>
       fetch(`${org.url}/services/oauth2/revoke`, { method: 'POST', body: new URLSearchParams({ token }) });
-    try {
-      assert.equal((await revoke(org.token)).status, 200);
-      assert.equal((await revoke(org.token)).status, 400);
-      assert.equal((await org.data('GET', '/limits')).status, 401);
-      await org.login();
-      assert.deepEqual((await org.control('POST', '/tokens/revoke')).body, { revoked: 1 });
-      assert.equal((await org.data('GET', '/limits')).status, 401);
-      assert.equal((await org.call('GET', '/services/oauth2/userinfo')).body, 'Bad_OAuth_Token');
-    } finally {
-      await org.close();
-    }
+    t.after(() => org.close());
+    assert.equal((await revoke(org.token)).status, 200);
+    assert.equal((await revoke(org.token)).status, 400);
+    assert.equal((await org.data('GET', '/limits')).status, 401);
+    await org.login();
+    assert.deepEqual((await org.control('POST', '/tokens/revoke')).body, { revoked: 1 });
+    assert.equal((await org.data('GET', '/limits')).status, 401);
+    assert.equal((await org.call('GET', '/services/oauth2/userinfo')).body, 'Bad_OAuth_Token');
   });
 });
 
 describe('who am I', () => {
-  it('gives the user by userinfo, by the identity URL and by a query', async () => {
+  it('gives the user by userinfo, by the identity URL and by a query', async (t) => {
     const org = await startOrg();
-    try {
-      const info = await org.call('GET', '/services/oauth2/userinfo');
-      assert.equal(info.body.name, 'Gateway Integration');
-      assert.match(info.body.user_id, /^005\w{15}$/);
-      const resources = await org.data('GET', '');
-      const identity = await org.call('GET', new URL(resources.body.identity).pathname);
-      assert.equal(identity.body.display_name, 'Gateway Integration');
-      assert.equal(identity.body.user_id, info.body.user_id);
-      assert.match(identity.body.urls.rest, /\/services\/data\/v\{version\}\/$/);
-      const user = await org.query(`SELECT Id, Name, Username FROM User WHERE Id = '${info.body.user_id}'`);
-      assert.equal(user.body.records[0].Name, 'Gateway Integration');
-    } finally {
-      await org.close();
-    }
+    t.after(() => org.close());
+    const info = await org.call('GET', '/services/oauth2/userinfo');
+    assert.equal(info.body.name, 'Gateway Integration');
+    assert.match(info.body.user_id, /^005\w{15}$/);
+    const resources = await org.data('GET', '');
+    const identity = await org.call('GET', new URL(resources.body.identity).pathname);
+    assert.equal(identity.body.display_name, 'Gateway Integration');
+    assert.equal(identity.body.user_id, info.body.user_id);
+    assert.match(identity.body.urls.rest, /\/services\/data\/v\{version\}\/$/);
+    const user = await org.query(`SELECT Id, Name, Username FROM User WHERE Id = '${info.body.user_id}'`);
+    assert.equal(user.body.records[0].Name, 'Gateway Integration');
   });
 });

@@ -6,6 +6,7 @@ import {
   type SalesforceSimulatorOptions,
   startSalesforceSimulator,
 } from '../../../simulators/salesforce/simulator.ts';
+import { useStarted } from '../../support/use-started.ts';
 
 export const CLIENT_ID = 'consumer-key-of-the-app';
 export const USERNAME = 'integration@example.com';
@@ -111,4 +112,11 @@ export async function startOrg(options: Partial<SalesforceSimulatorOptions> = {}
   };
   await org.login();
   return org;
+}
+
+export function useOrg(options?: Partial<SalesforceSimulatorOptions>): TestOrg {
+  return useStarted(
+    () => startOrg(options),
+    (org) => org.close(),
+  );
 }

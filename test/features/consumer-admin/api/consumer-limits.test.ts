@@ -3,7 +3,7 @@ import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 const path = '/v1/admin/consumers';
@@ -229,11 +229,7 @@ describe('what a key may do, on two replicas', () => {
 });
 
 describe('the ceiling: nobody gives, takes or takes over more than they have', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const consumers = { resource: 'consumers', actions: ['read', 'write', 'delete'] };
   const make = async (...permissions: object[]) => {

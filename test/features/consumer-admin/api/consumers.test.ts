@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface View {
@@ -42,12 +42,7 @@ const members = [
 ];
 
 describe('/v1/admin/consumers', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const send = (method: string, target: string, body?: object, headers: Record<string, string> = {}) =>
     gateway.request(target, { method, as: gateway.admin, headers, ...(body && { body }) });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface Rotation {
@@ -10,11 +10,7 @@ interface Rotation {
   previous: { apiKey: string; expiresAt: string };
 }
 
-let gateway: TestGateway;
-before(async () => {
-  gateway = await startGateway();
-});
-after(() => gateway.stop());
+const gateway = useGateway();
 
 const rotate = (as: Credentials, body?: object) =>
   gateway.request('/v1/consumer/rotate', { method: 'POST', as, ...(body && { body }) });

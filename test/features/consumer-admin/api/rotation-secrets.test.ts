@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Client } from 'pg';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 /** Secrets are looked for by their hearts too: a text that only begins with one is a leak all the same. */
 function partsOf(secret: string): string[] {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
-import { startRedis } from '../../../support/redis.ts';
+import { useRedis } from '../../../support/redis.ts';
 
 interface Rotation {
   id: string;
@@ -17,8 +17,7 @@ interface Rotation {
 }
 
 const hour = 3_600_000;
-const redis = await startRedis();
-after(() => redis?.stop());
+const redis = await useRedis();
 
 /** Rotates as an operator; `body` as it is given. */
 async function rotate(gateway: TestGateway, id: string, body?: object): Promise<Rotation> {
@@ -51,12 +50,7 @@ async function createConsumer(gateway: TestGateway): Promise<Credentials> {
 }
 
 describe('POST /v1/admin/consumers/:id/rotate', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_PER_MINUTE: '0' });
 
   test('makes a new pair at once, and the old one stays valid for a day', async () => {
     const old = await createConsumer(gateway);
@@ -236,20 +230,11 @@ describe('POST /v1/admin/consumers/:id/rotate', () => {
 });
 
 describe('two replicas with one secrets manager', { skip: !redis && 'no redis-server' }, () => {
-  let here: TestGateway;
-  let there: TestGateway;
-
-  before(async () => {
-    here = await startGateway({ REDIS_URL: redis?.url });
-    there = await startGateway({
-      REDIS_URL: redis?.url,
-      SECRETS_DIR: join(here.dataDir, 'secrets'),
-    });
-  });
-  after(async () => {
-    await there.stop();
-    await here.stop();
-  });
+  const here = useGateway({ REDIS_URL: redis?.url });
+  const there = useGateway(() => ({
+    REDIS_URL: redis?.url,
+    SECRETS_DIR: join(here.dataDir, 'secrets'),
+  }));
 
   const until = async (pair: Omit<Credentials, 'id'>, accepted: boolean, gateway = there) => {
     await eventually(async () => assert.equal(await isAccepted(gateway, pair), accepted), { everyMs: 5 });

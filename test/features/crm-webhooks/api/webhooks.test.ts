@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Events, openEvents } from '../../../support/events.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../../../support/webhooks.ts';
@@ -22,16 +22,14 @@ async function metric({ operationsUrl }: TestGateway, line: string): Promise<num
 }
 
 describe('a webhook', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let secret: string;
   let memberId: string;
 
   before(async () => {
-    gateway = await startGateway();
     secret = await firstWebhookSecret(gateway);
     memberId = gateway.org.memberId;
   });
-  after(() => gateway.stop());
 
   const post = (content: object | string, signing = {}) =>
     gateway.request(webhookPath, signedRequest(secret, content, signing));
@@ -189,14 +187,12 @@ function sendInChunks({ url }: TestGateway, body: string): Promise<number | unde
 }
 
 describe('the limits of webhooks', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '3', RATE_LIMIT_PER_MINUTE: '30' });
   let secret: string;
 
   before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_FAILED_PER_MINUTE: '3', RATE_LIMIT_PER_MINUTE: '30' });
     secret = await firstWebhookSecret(gateway);
   });
-  after(() => gateway.stop());
 
   test('are those of failed authentications for wrong signatures, and never refuse right ones for them', async () => {
     const event = memberEvent(randomUUID());
@@ -221,8 +217,7 @@ describe('the limits of webhooks', () => {
   });
 });
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('webhooks in PostgreSQL', { skip: !postgres && 'no PostgreSQL' }, () => {
   let gateway: TestGateway;

@@ -1,20 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { PermissionAction, PermissionResource } from '../../../../src/identity/consumers/consumer.ts';
 import { detailsIn } from '../../../support/details.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 describe('POST /api/v1/handoff', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const offer = (change: object = {}, result: object = {}) => ({
     type: 'quote',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { offerFor, readHandoff, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -14,11 +14,7 @@ interface Answer {
 
 /** What was acknowledged last is in the org, and nothing that was acknowledged is lost. */
 describe('an item that is handed off again while calls for it are lost', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000' });
   afterEach(() => gateway.org.disarm());
 
   const item = (change: object = {}) =>

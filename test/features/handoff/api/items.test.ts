@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -13,12 +13,7 @@ interface Answer {
 }
 
 describe('an item that is handed off again', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const item = (change: object = {}) => offerFor(gateway.org.memberId, { reference: 'HB-1', ...change });
   const send = (

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { recordFor } from '../../../support/records.ts';
@@ -29,11 +29,10 @@ async function ownerOf(gateway: TestGateway, actor: string | undefined, body?: o
 }
 
 describe('owners of records by crm.ownerMatch', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CRM_OWNER_MATCH: 'Email' });
   let integration: unknown;
   let ids: string[];
   before(async () => {
-    gateway = await startGateway({ CRM_OWNER_MATCH: 'Email' });
     const user = (Username: string, more: object) => ({ Username, LastName: 'x', ...more });
     ids = await gateway.org.insert('User', [
       user('ana', { Email: 'Ana@example.com', IsActive: true }),
@@ -44,7 +43,6 @@ describe('owners of records by crm.ownerMatch', () => {
     ]);
     integration = await ownerOf(gateway, undefined);
   });
-  after(() => gateway.stop());
 
   test('it is the one active user of that e-mail address, in any case of letters', async () => {
     assert.equal(await ownerOf(gateway, 'aNA@example.com'), ids[0]);
@@ -198,17 +196,15 @@ for (const [state, copy] of [
   ['with a copy', { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '1' }],
 ] as const)
   describe(`owners of records in a private org without View All, ${state}`, () => {
-    let gateway: TestGateway;
+    const gateway = useGateway({ CRM_OWNER_MATCH: 'Email', ...copy });
     let owner: unknown;
     const share = (viewAll: boolean) => shareRecords(gateway, { sharing: 'private', viewAll });
     before(async () => {
-      gateway = await startGateway({ CRM_OWNER_MATCH: 'Email', ...copy });
       await share(false);
       [owner] = await gateway.org.insert('User', [
         { Username: 'ana', LastName: 'x', Email: 'ana@example.com', IsActive: true },
       ]);
     });
-    after(() => gateway.stop());
     const asAna = () => ({ ...key(), 'x-actor': 'ana@example.com' });
     /** What the POST made, once it is made a second time under the same key. */
     const made = async (path: string, body: object) => {

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { requestWithoutKey } from '../../../../src/api/idempotency/repeat-window.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 const windowSeconds = 600;
 
 describe('the window for repeats of hand-offs without a key', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ HANDOFF_REPEAT_WINDOW_SECONDS: String(windowSeconds) });
-  });
+  const gateway = useGateway({ HANDOFF_REPEAT_WINDOW_SECONDS: String(windowSeconds) });
   afterEach(() => gateway.org.disarm());
-  after(() => gateway.stop());
 
   /** The bytes of a hand-off that nobody has sent before. */
   const offer = (type = 'quote') =>

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { before, describe, test } from 'node:test';
+import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import { offerFor, readHandoff, untilHandoff } from '../../../support/handoffs.ts';
 import { callTool } from '../../../support/mcp.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 describe('a decision on what was seen', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let maker: Credentials;
   before(async () => {
-    gateway = await startGateway();
     maker = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'], approval: true });
   });
-  after(() => gateway.stop());
 
   const offer = (name: string, more: object = {}) =>
     offerFor(gateway.org.memberId, {

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Client } from 'pg';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
 
@@ -18,8 +18,7 @@ async function removeHandoffs(url: string): Promise<void> {
   await client.end();
 }
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('storing hand-offs that are accepted', { skip: !postgres && 'no PostgreSQL' }, () => {
   const { url } = (postgres ?? {}) as PostgresDatabase;

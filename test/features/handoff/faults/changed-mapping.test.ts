@@ -2,18 +2,17 @@ import assert from 'node:assert/strict';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway } from '../../../support/gateway.ts';
 import { type AcceptedHandoff, accept, offerFor } from '../../../support/handoffs.ts';
 import { startOwnOrg } from '../../../support/own-org.ts';
-import { startPostgres } from '../../../support/postgres.ts';
+import { usePostgres } from '../../../support/postgres.ts';
 
 const travelFile = join(import.meta.dirname, '../../../../simulators/salesforce/orgs/travel.mapping.yaml');
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 test('an accepted hand-off that the CRM has is created, whatever the mapping says by then', {
   skip: !postgres && 'no PostgreSQL',

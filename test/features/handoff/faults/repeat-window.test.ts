@@ -4,12 +4,11 @@ import { after, before, describe, test } from 'node:test';
 import { requestWithoutKey } from '../../../../src/api/idempotency/repeat-window.ts';
 import { type Claims, openClaims } from '../../../support/claims.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('hand-offs without a key while the database becomes unavailable', {
   skip: !postgres && 'no PostgreSQL',

@@ -4,11 +4,10 @@ import { Client } from 'pg';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 import { callTool } from '../../../support/mcp.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('tools and the database', { skip: !postgres && 'no PostgreSQL' }, () => {
   let proxy: TcpProxy;

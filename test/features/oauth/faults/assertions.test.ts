@@ -3,13 +3,12 @@ import { after, before, describe, test } from 'node:test';
 import { assertionOf, type Partner } from '../../../support/assertions.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { startPostgres } from '../../../support/postgres.ts';
+import { usePostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 import { assertionType, tokenCalls } from '../../../support/token-calls.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('assertions, over a bad line to the database', { skip: !postgres && 'no PostgreSQL' }, () => {
   let proxy: TcpProxy;

@@ -2,16 +2,15 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { tokenCalls } from '../../../support/token-calls.ts';
 
 describe('where the keys that sign tokens cannot be read at a start', () => {
-  let earlier: TestGateway;
+  const earlier = useGateway();
   let gateway: TestGateway;
   let calls: ReturnType<typeof tokenCalls>;
   before(async () => {
-    earlier = await startGateway();
     const secretsDir = join(earlier.dataDir, 'secrets');
     await writeFile(join(secretsDir, 'oauth/dev/keys'), 'sesame');
     gateway = await startGateway({ SECRETS_DIR: secretsDir });
@@ -19,7 +18,6 @@ describe('where the keys that sign tokens cannot be read at a start', () => {
   });
   after(async () => {
     await gateway.stop();
-    await earlier.stop();
   });
 
   test('pairs work, tokens get 503, and what needs neither is answered as ever', async () => {

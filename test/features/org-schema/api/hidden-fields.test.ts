@@ -13,7 +13,7 @@ import {
   type TestGateway,
 } from '../../../support/gateway.ts';
 import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
-import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
+import { useOwnOrg } from '../../../support/own-org.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { newReservation } from '../../../support/reservations.ts';
 
@@ -31,11 +31,10 @@ interface Mapped {
 
 /** Permissions by field over the fields that a mapping adds, and takes from the body of a hand-off. */
 describe('fields that a mapping adds and a consumer does not see', () => {
-  let own: OwnOrg;
+  const own = useOwnOrg({ org: 'travel' });
   let gateway: TestGateway;
   let folder: string;
   before(async () => {
-    own = await startOwnOrg({ org: 'travel' });
     folder = await mkdtemp(join(tmpdir(), 'handoff-hidden-'));
     await own.trust(folder);
     const mapping = parse(await readFile(travelFile, 'utf8')) as {
@@ -55,7 +54,6 @@ describe('fields that a mapping adds and a consumer does not see', () => {
   });
   after(async () => {
     await gateway.stop();
-    await own.close();
     await rm(folder, { recursive: true });
   });
 

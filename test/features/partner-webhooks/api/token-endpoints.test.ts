@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import { recordFor } from '../../../support/records.ts';
 import { tokenCalls } from '../../../support/token-calls.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../../../support/webhook-receiver.ts';
@@ -16,19 +16,17 @@ interface Endpoint {
 }
 
 describe('webhook endpoints that are made with a token', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
   let receiver: WebhookReceiver;
   let calls: ReturnType<typeof tokenCalls>;
   let partner: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
     receiver = await startWebhookReceiver();
     calls = tokenCalls(gateway, gateway.url);
     const permissions = ['quotes', 'bookings', 'webhooks'].map((resource) => ({ resource, actions }));
     partner = await calls.newConsumer({ permissions });
   });
   after(async () => {
-    await gateway.stop();
     receiver.stop();
   });
 

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { afterEach, before, describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 
 /** The CRM makes a record and its answer is lost; the record is deleted, and the gateway goes on with the same request. */
 describe('a record that is deleted between a lost answer and what the gateway does next', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000', RATE_LIMIT_PER_MINUTE: '0' });
   before(async () => {
-    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000', RATE_LIMIT_PER_MINUTE: '0' });
     // The simulated org takes its time for the first query.
     await gateway.request(`/v1/quotes/${randomUUID()}`);
   });
-  after(() => gateway.stop());
   afterEach(() => gateway.org.disarm());
 
   const quote = (trip_id: string) => {

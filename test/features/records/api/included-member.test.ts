@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { offerFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -15,15 +15,14 @@ const all = ['read', 'write'];
 
 for (const copied of [false, true])
   describe(`include=member, ${copied ? 'from the copy' : 'from the CRM'}`, () => {
-    let gateway: TestGateway;
+    const gateway = useGateway({
+      ...(copied && { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '1' }),
+    });
     let id: string;
     let tripId: string;
     const headers: Record<string, string> = copied ? { 'cache-control': 'max-age=3600' } : {};
 
     before(async () => {
-      gateway = await startGateway({
-        ...(copied && { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '1' }),
-      });
       const body = offerFor(gateway.org.memberId);
       const made = await gateway.request('/api/v1/handoff', { body });
       assert.equal(made.status, 201);
@@ -33,7 +32,6 @@ for (const copied of [false, true])
       tripId = body.trip_id;
       if (copied) await untilCopied();
     });
-    after(() => gateway.stop());
 
     /** Within a minute. */
     async function untilCopied(): Promise<void> {

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 describe('/v1/members', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   test('reads one and lists them, filtered by email', async () => {
     const response = await gateway.request(`/v1/members/${gateway.org.memberId}`);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 
 interface Page {
   data: { id: string; created_at: string }[];
@@ -9,12 +9,7 @@ interface Page {
 }
 
 describe('walking through a list', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   /** Rows in groups of 500 that share their second of creation, the oldest first. */
   const rows = (count: number, firstSecond: number) =>

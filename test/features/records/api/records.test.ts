@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { type RequestOptions, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface RecordBody {
@@ -21,12 +21,7 @@ for (const [collection, object] of [
   ['bookings', 'Booking__c'],
 ] as const) {
   describe(`/v1/${collection}`, () => {
-    let gateway: TestGateway;
-
-    before(async () => {
-      gateway = await startGateway();
-    });
-    after(() => gateway.stop());
+    const gateway = useGateway();
 
     const body = (change: object = {}) => ({
       trip_id: randomUUID(),

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { ReservationView } from '../../../../src/features/reservations/view.ts';
 import { slotInDays } from '../../../support/dining-partner.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { embedded } from '../../../support/own-database.ts';
 import { startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -21,12 +21,11 @@ for (const kind of ['PGlite', 'PostgreSQL']) {
   const postgres = kind === 'PostgreSQL' ? await startPostgres() : undefined;
   const skip = kind === 'PostgreSQL' && !postgres;
   describe(`the list of reservations, on ${kind}`, { skip }, () => {
-    let gateway: TestGateway;
+    const gateway = useGateway(postgres ? { DATABASE_URL: postgres.url } : embedded);
     /** The oldest first; the last one is cancelled. */
     const made: ReservationView[] = [];
 
     before(async () => {
-      gateway = await startGateway(postgres ? { DATABASE_URL: postgres.url } : embedded);
       for (let i = 0; i < 5; i += 1) made.push(await make());
       const cancelled = await gateway.request(`${path}/${made[4]?.id}`, {
         method: 'DELETE',
@@ -37,7 +36,6 @@ for (const kind of ['PGlite', 'PostgreSQL']) {
       await assertProblem(await send(refused), 422, 'partner_rejected');
     });
     after(async () => {
-      await gateway.stop();
       await postgres?.stop();
     });
 
@@ -95,12 +93,7 @@ for (const kind of ['PGlite', 'PostgreSQL']) {
 }
 
 describe('availability of a table', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const query = (change: Record<string, string> = {}) =>
     new URLSearchParams({

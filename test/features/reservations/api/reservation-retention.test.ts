@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { createJobQueue } from '../../../../src/platform/jobs/job-queue.ts';
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import { openPostgres } from '../../../../src/platform/store/postgres.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
-import { startPostgres } from '../../../support/postgres.ts';
+import { usePostgres } from '../../../support/postgres.ts';
 import { newReservation } from '../../../support/reservations.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 test('the job erases the personal data of reservations after the retention, and reads still answer', async (context) => {
   if (!postgres) return context.skip('no PostgreSQL');

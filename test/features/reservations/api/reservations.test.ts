@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
 import { documentedRoutes } from '../../../../src/app/routes.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type RequestOptions, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { holdingsOf, newReservation } from '../../../support/reservations.ts';
 
@@ -11,13 +11,8 @@ const path = '/v1/reservations';
 const keyed = (key: string = randomUUID()) => ({ 'idempotency-key': key });
 
 describe('reservations', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
+  const gateway = useGateway();
   beforeEach(() => gateway.diningPartner.control('POST', 'reset', { bookings: false }));
-  after(() => gateway.stop());
 
   const both = () => ({ org: gateway.org, partner: gateway.diningPartner });
   const order = (dining: object = {}) => newReservation(gateway.org.memberId, dining);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { slotInDays } from '../../../support/dining-partner.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { callTool } from '../../../support/mcp.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { newReservation } from '../../../support/reservations.ts';
@@ -42,11 +42,7 @@ const ask = (gateway: TestGateway, change: Record<string, string>) => {
 };
 
 describe('restaurants of the simulated partner', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   test('are listed, also by a tool, and in the world of a test consumer', async () => {
     assert.deepEqual(await listFrom(gateway), { data: [olivo], next_cursor: null, has_more: false });
@@ -104,16 +100,12 @@ describe('restaurants of the simulated partner', () => {
 });
 
 describe('restaurants of the settings', () => {
-  let gateway: TestGateway;
   const merchants = [
     ...['Nori', 'casa Olivo', 'Amaro'].map((name, index) => ({ ...olivo, name, merchant_id: `m-${index}` })),
     { ...olivo, name: 'Nori', merchant_id: 'a-1', time_zone: 'Asia/Tokyo' },
     { ...olivo, name: 'Zum Ölberg', merchant_id: 'casa-olivo-8' },
   ];
-  before(async () => {
-    gateway = await startGateway({ DINING_MERCHANTS: JSON.stringify([...merchants, olivo]) });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ DINING_MERCHANTS: JSON.stringify([...merchants, olivo]) });
 
   test('are paged by name', async () => {
     const ids: string[] = [];

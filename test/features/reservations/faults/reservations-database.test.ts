@@ -4,13 +4,12 @@ import { after, before, describe, test } from 'node:test';
 import { Client } from 'pg';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { holdingsOf, newReservation } from '../../../support/reservations.ts';
 import { startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('reservations, when the database becomes unavailable', {
   skip: !postgres && 'no PostgreSQL',

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, useGateway } from '../../../support/gateway.ts';
 import { offerFor, tripFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -16,12 +16,7 @@ interface Checked {
 const deep = JSON.parse(`${'{"a":'.repeat(101)}1${'}'.repeat(101)}`) as object;
 
 describe('a check before a hand-off', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const check = async (
     path: string,

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 import { respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -17,12 +17,7 @@ interface TripAnswer {
 }
 
 describe('POST /api/v1/handoffs', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const item = (name: string, change: object = {}) => ({
     type: 'quote',

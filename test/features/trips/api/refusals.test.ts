@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, startGateway, useGateway } from '../../../support/gateway.ts';
 import { tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
 
@@ -13,12 +13,7 @@ interface TripAnswer {
 const refusing = { name: 'refuse me', when: { field: 'Name__c', equals: 'refuse me' } };
 
 describe('a trip of which items are refused', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000' });
   afterEach(async () => {
     await gateway.org.disarm();
     await gateway.org.automate({});

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import { readHandoff, respondAsync, tripFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
@@ -11,11 +11,7 @@ interface Answer {
 }
 
 describe('a trip whose items were handed off before', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CRM_TIMEOUT_MS: '1000' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000' });
   afterEach(async () => {
     await gateway.org.disarm();
     await gateway.org.automate({});

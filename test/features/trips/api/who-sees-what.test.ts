@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
-import {
-  type Credentials,
-  type RequestOptions,
-  startGateway,
-  type TestGateway,
-} from '../../../support/gateway.ts';
+import { type Credentials, type RequestOptions, useGateway } from '../../../support/gateway.ts';
 import { respondAsync } from '../../../support/handoffs.ts';
 import { callTool } from '../../../support/mcp.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -25,12 +20,7 @@ interface TripAnswer {
 const all = ['read', 'write', 'delete'] as Permission['actions'];
 
 describe('trips and who may see what', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const item = (name: string, change: object = {}) => ({
     type: 'quote',

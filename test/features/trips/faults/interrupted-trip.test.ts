@@ -9,10 +9,9 @@ import { eventually } from '../../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { tripFor } from '../../../support/handoffs.ts';
 import { recordLog } from '../../../support/log.ts';
-import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
+import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 
-const postgres = await startPostgres();
-after(() => postgres?.stop());
+const postgres = await usePostgres();
 
 describe('a trip that nobody has finished', { skip: !postgres && 'no PostgreSQL' }, () => {
   let database: Database;
