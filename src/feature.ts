@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { TSchema } from 'typebox';
 import type { DocumentedWebhook } from './api/openapi/webhooks.ts';
-import type { CursorCodec } from './api/pipeline/cursor.ts';
 import type { Route } from './api/route.ts';
+import type { CursorCodec } from './api/routes/page.ts';
 import type { Crm } from './crm/crm.ts';
 import type { CrmCheck } from './crm/crm-check.ts';
 import type { Audit } from './identity/audit/audit.ts';

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TSchema } from 'typebox';
 import type { Authentication } from '../identity/consumers/authentication.ts';
 import type { RequiredPermission } from '../identity/consumers/permissions.ts';
@@ -124,6 +125,9 @@ export interface DocumentedEvents {
   data?: TSchema;
   examples?: Readonly<Record<string, object>>;
 }
+
+/** A step of a request. Only one that has to wait makes a promise: one for each step would cost a read more time than the steps. */
+export type Step = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>;
 
 export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';

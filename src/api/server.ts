@@ -2,7 +2,13 @@ import { createServer as createPlainServer, METHODS, type RequestListener } from
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import { AjvCompiler } from '@fastify/ajv-compiler';
-import Fastify, { type FastifyInstance, type RawServerDefault } from 'fastify';
+import Fastify, {
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type HookHandlerDoneFunction,
+  type RawServerDefault,
+} from 'fastify';
 import { Type } from 'typebox';
 import type { AttemptRecorder } from '../identity/audit/attempt.ts';
 import type { Authenticate, BearerTokens, Sessions } from '../identity/consumers/authentication.ts';
@@ -22,27 +28,33 @@ import type { Metrics } from '../platform/observability/metrics.ts';
 import type { Tracing } from '../platform/observability/tracing.ts';
 import { followConnections } from './connections/lingering-close.ts';
 import type { Ledger } from './idempotency/ledger.ts';
-import { readActor } from './pipeline/actor.ts';
-import { answerErrors, setCommonHeaders } from './pipeline/answer-errors.ts';
-import { type Authenticators, authenticationSteps, countOpenly } from './pipeline/authentication.ts';
-import { bodySteps, leavesMuchUnread, readBodies } from './pipeline/body.ts';
-import { boundFaults } from './pipeline/faulty-parts.ts';
-import { formSteps } from './pipeline/form.ts';
-import { formats } from './pipeline/formats.ts';
-import { maxBodyBytes } from './pipeline/framework-errors.ts';
-import { requireHost } from './pipeline/host.ts';
+import { setCommonHeaders } from './pipeline/answer.ts';
+import { answerErrors, answerSocketErrors } from './pipeline/answer-errors.ts';
+import {
+  type Authenticators,
+  admitByForm,
+  admitByHeaders,
+  admitBySignature,
+  admitOpenly,
+  boundSignedBody,
+  countOpenly,
+  requireByBody,
+} from './pipeline/authentication.ts';
+import {
+  forgetTypeOfEmptyBody,
+  leavesMuchUnread,
+  maxBodyBytes,
+  readBodies,
+  requireBody,
+} from './pipeline/body.ts';
 import { takeOverCount } from './pipeline/pass-on.ts';
-import { readQueryValues } from './pipeline/query-values.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
-import { readOnlyFields } from './pipeline/read-only-fields.ts';
+import { readActor, readIdempotencyKey, refuseUnknownPaths, requireHost } from './pipeline/request-head.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
-import { readIdempotencyKey, runRoute } from './pipeline/run-route.ts';
+import { runRoute } from './pipeline/run-route.ts';
+import { boundFaults, formats, readOnlyFields, readQueryValues } from './pipeline/schema-faults.ts';
 import { SecretWrites } from './pipeline/secret-writes.ts';
-import { signatureSteps } from './pipeline/signature.ts';
-import { answerSocketErrors } from './pipeline/socket-errors.ts';
-import { inOrder, type Step } from './pipeline/step.ts';
-import { refuseUnknownPaths } from './pipeline/unknown-path.ts';
-import { deprecationHeaders, isPublic, type Route } from './route.ts';
+import { deprecationHeaders, type Route, type Step } from './route.ts';
 import { checkWithoutTls } from './tls/client-certificates.ts';
 import type { TlsServer } from './tls/tls-server.ts';
 
@@ -199,16 +211,12 @@ function register(
   const { ledger, log } = options;
   const { params, query, body } = route.request;
   const authenticators = authenticatorsOf(options);
-  const { onRequest, preValidation } = authenticationSteps(route, authenticators);
-  const ofBody = bodySteps(route);
-  const ofSignature = signatureSteps(route, authenticators, log);
-  const announcement = route.deprecation && deprecationHeaders(route.deprecation);
   app.route({
     method: route.method,
     url: route.path,
-    ...ofSignature.options,
+    bodyLimit: route.maxBodyBytes ?? maxBodyBytes,
     config: {
-      ...ofSignature.options.config,
+      isSigned: route.signature !== undefined,
       readOnlyFields: readOnlyFields(route),
       takesForm: route.form !== undefined,
       authenticateForm: route.form?.authenticate,
@@ -222,40 +230,53 @@ function register(
       querystring: query ?? Type.Object({}, { additionalProperties: false }),
     },
     onRequest: inOrder([
-      ...(announcement ? [announce(announcement)] : []),
-      ...openSteps(route, authenticators),
-      ...ofSignature.onRequest,
-      ...ofBody.onRequest,
-      ...(onRequest ? [onRequest] : []),
+      announceEnd(route),
+      admitOpenly(route, authenticators),
+      boundSignedBody(route),
+      forgetTypeOfEmptyBody(route),
+      admitByHeaders(route, authenticators),
     ]),
     preValidation: inOrder([
       readQueryValues(route.request),
-      ...ofSignature.preValidation,
-      ...formSteps(route, authenticators),
-      ofBody.preValidation,
-      ...(preValidation ? [preValidation] : []),
+      admitBySignature(route, authenticators, log),
+      admitByForm(route, authenticators),
+      requireBody(route),
+      requireByBody(route),
       readIdempotencyKey(route),
       readActor(route),
       boundFaults(route),
     ]),
     attachValidation: route.tellsFaults === true,
-    handler: runRoute(route, ledger, secretWrites),
+    handler: runRoute({ route, ledger, secretWrites }),
   });
+}
+
+/** Steps, in their order, as one hook of the framework. */
+function inOrder(given: readonly (Step | undefined)[]) {
+  const steps = given.filter((step) => step !== undefined);
+  const run = (from: number, request: FastifyRequest, reply: FastifyReply): Promise<void> | undefined => {
+    for (let index = from; index < steps.length; index++) {
+      const pending = steps[index]?.(request, reply);
+      if (pending !== undefined) return pending.then(() => run(index + 1, request, reply));
+    }
+    return undefined;
+  };
+  // The framework goes on when it is called back, or when the promise is kept.
+  return (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => {
+    const pending = run(0, request, reply);
+    if (pending === undefined) done();
+    return pending;
+  };
 }
 
 function authenticatorsOf({ authenticate, sessions, tls, limits }: ServerOptions): Authenticators {
   return { authenticate, sessions, certificates: tls?.certificates ?? checkWithoutTls, limits };
 }
 
-/** A public route also answers callers without credentials; elsewhere they get problems only, which are counted there. */
-function openSteps({ permission, signature, form }: Route, authenticators: Authenticators): Step[] {
-  if (!isPublic(permission) || signature !== undefined || form !== undefined) return [];
-  return [countOpenly(authenticators, { showsMore: permission.showsMore !== undefined })];
-}
-
 /** First, so that errors have the headers too. */
-function announce(headers: Record<string, string>): Step {
-  return (_, reply) => void reply.headers(headers);
+function announceEnd({ deprecation }: Route): Step | undefined {
+  const headers = deprecation && deprecationHeaders(deprecation);
+  return headers && ((_, reply) => void reply.headers(headers));
 }
 
 function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], options: ServerOptions): void {

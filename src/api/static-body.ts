@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { markShared } from '../platform/http/connections.ts';
-import { isNotModified } from './pipeline/conditional.ts';
+import { isNotModified } from './pipeline/request-head.ts';
 import type { RouteAnswer } from './route.ts';
 
 export interface StaticBody {

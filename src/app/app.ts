@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import { createLedger } from '../api/idempotency/ledger.ts';
-import { createCursorCodec } from '../api/pipeline/cursor.ts';
 import type { Route } from '../api/route.ts';
+import { createCursorCodec } from '../api/routes/page.ts';
 import { createServer, type Server, type ServerOptions } from '../api/server.ts';
 import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
 import { createDatabaseBudgetStore } from '../crm/budget/budget-store.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
-import { problemOfFramework } from '../../src/api/pipeline/framework-errors.ts';
+import { problemOfFramework } from '../../src/api/pipeline/schema-faults.ts';
 
 type Failure = Pick<FastifySchemaValidationError, 'keyword' | 'params'>;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { readFreshness } from '../../src/api/pipeline/freshness.ts';
+import { readFreshness } from '../../src/api/pipeline/request-head.ts';
 
 for (const [header, seconds] of [
   [undefined, undefined],

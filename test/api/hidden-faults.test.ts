@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { withoutHiddenFaults } from '../../src/api/pipeline/hidden-faults.ts';
+import { withoutHiddenFaults } from '../../src/api/pipeline/answer.ts';
 import { Problem } from '../../src/platform/base/problem.ts';
 
 const errors = [

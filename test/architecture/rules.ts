@@ -161,7 +161,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   marked: ['src/features/discovery/guides/markdown.ts'],
   typebox: ['src', 'simulators/salesforce'],
   yaml: ['src/records/mapping-file.ts', 'simulators/salesforce'],
-  leven: ['src/platform/settings', 'src/api/pipeline/unknown-path.ts'],
+  leven: ['src/platform/settings', 'src/api/pipeline/request-head.ts'],
   '@handoff-gateway/client': ['console'],
   preact: ['console'],
   'ipaddr.js': ['src/platform/base/networks.ts'],

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { Problem } from '../../platform/base/problem.ts';
+import type { Span } from '../../platform/base/span.ts';
 import { isUuid } from '../../platform/base/text.ts';
 
 /**
@@ -27,6 +28,8 @@ export interface KeyedRequest {
   overwrites?: string | undefined;
   /** For a request without a key: for so long after its arrival the same one counts as its repeat. */
   repeatWindowSeconds?: number | undefined;
+  /** Parent of the spans of the claim and of its completion. */
+  span?: Span | undefined;
 }
 
 export type ClaimKey = Pick<KeyedRequest, 'consumerId' | 'key'>;

@@ -106,35 +106,52 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     execute: (completions: Completion[]) => claims.complete(completions),
     identity: ({ claim }) => identify(claim),
   });
+  async function executeOwned(
+    request: KeyedRequest,
+    row: ClaimRow,
+    execute: (claim: Claim) => Promise<ExecutedAnswer>,
+  ): Promise<ExecutedAnswer> {
+    const lease = recordLease(leases, request, row.fence);
+    try {
+      return await execute(ownedClaim(claims, request, row, lease));
+    } catch (error) {
+      // If even the release fails, the leases run out by themselves.
+      const hasWritten = await lease.endAfter(error).catch(() => true);
+      const isUntouched = !hasWritten && row.entity_tag_before === null;
+      await claims.release(request, row.fence, isUntouched).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async function store(request: KeyedRequest, row: ClaimRow, answer: ExecutedAnswer): Promise<void> {
+    const packed = await packAnswer(answer);
+    const completion = { claim: request, fence: row.fence, answer: packed };
+    if (!(await atStore(() => complete(completion), true))) throw inProgress();
+    metrics.idempotencyStoredBytes.inc(storedBytes(packed));
+  }
+
   return {
     async run(request, execute, admit) {
-      const refusal = catchRefusal(admit);
-      if (refusal)
-        return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
-      const row = await atStore(() => take(request));
-      if (!row) {
-        const earlier = await atStore(() => claims.find(request));
-        return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
-      }
-      metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
-      const lease = recordLease(leases, request, row.fence);
-      let answer: ExecutedAnswer;
+      let step = request.span?.child('internal', 'idempotency claim');
       try {
-        answer = await execute(ownedClaim(claims, request, row, lease));
-      } catch (error) {
-        // If even the release fails, the leases run out by themselves.
-        const hasWritten = await lease.endAfter(error).catch(() => true);
-        const isUntouched = !hasWritten && row.entity_tag_before === null;
-        await claims.release(request, row.fence, isUntouched).catch(() => undefined);
-        throw error;
+        const refusal = catchRefusal(admit);
+        if (refusal)
+          return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
+        const row = await atStore(() => take(request));
+        if (!row) {
+          const earlier = await atStore(() => claims.find(request));
+          return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
+        }
+        metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
+        step?.end();
+        step = undefined;
+        const answer = await executeOwned(request, row, execute);
+        step = request.span?.child('internal', 'idempotency complete');
+        if (!answer.isStored) await store(request, row, answer);
+        return { answer, replayed: false };
+      } finally {
+        step?.end();
       }
-      if (!answer.isStored) {
-        const packed = await packAnswer(answer);
-        const completion = { claim: request, fence: row.fence, answer: packed };
-        if (!(await atStore(() => complete(completion), true))) throw inProgress();
-        metrics.idempotencyStoredBytes.inc(storedBytes(packed));
-      }
-      return { answer, replayed: false };
     },
   };
 }

@@ -1,4 +1,4 @@
-import { formType } from '../pipeline/framework-errors.ts';
+import { formType } from '../pipeline/body.ts';
 import type { JsonObject } from './schemas.ts';
 
 export interface Parameter {

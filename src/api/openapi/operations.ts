@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { formType } from '../pipeline/framework-errors.ts';
+import { formType } from '../pipeline/body.ts';
 import { type DocumentedAnswer, isPublic, type Permission, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, ownHeaders, parameterRef, usualHeaders } from './headers.ts';
 import type { ProblemResponses } from './problem-responses.ts';

@@ -6,9 +6,9 @@ import {
   isFinal,
   problemAnswer,
   problemContentType,
-} from '../pipeline/problem-answer.ts';
-import { tooSlow } from '../pipeline/read-bytes.ts';
-import { headTooLarge } from '../pipeline/socket-errors.ts';
+} from '../pipeline/answer.ts';
+import { headTooLarge } from '../pipeline/answer-errors.ts';
+import { tooSlow } from '../pipeline/body.ts';
 import { isPublic, type Permission, type Route } from '../route.ts';
 import { type HeaderName, headerRefs, usualHeaders } from './headers.ts';
 import { faultSchema, problemSchema } from './problem-schema.ts';

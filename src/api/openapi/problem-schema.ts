@@ -1,5 +1,5 @@
 import { problems } from '../../platform/base/problem.ts';
-import { mostErrors } from '../pipeline/framework-errors.ts';
+import { mostErrors } from '../pipeline/schema-faults.ts';
 
 /** Schema of every error (RFC 9457). Open, since fields may be added within a version. */
 export const problemSchema = {

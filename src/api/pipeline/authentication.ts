@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Attempt, AttemptSum } from '../../identity/audit/attempt.ts';
+import type { Attempt } from '../../identity/audit/attempt.ts';
 import {
   type Authenticate,
   type Authentication,
@@ -23,28 +23,27 @@ import type { Caller, Person } from '../../identity/consumers/scopes.ts';
 import { modeOf } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { formatTimestamp } from '../../platform/base/moment.ts';
-import { networkOf, normaliseAddress } from '../../platform/base/networks.ts';
+import { normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
-import { type FormCheck, isPublic, type Permission, type Route } from '../route.ts';
+import type { Log } from '../../platform/observability/log.ts';
+import { type FormCheck, isPublic, type Permission, type Route, type Step } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
+import { bodyTooLarge, bytesOf, decode, readBody, maxBodyBytes as usualBodyBytes } from './body.ts';
 import {
   addressOf,
-  countAllowance,
-  countFailure,
-  countPublic,
+  countCaller,
+  countElsewhere,
   countRequest,
-  isFailureWithinLimit,
+  countStranger,
   type Limits,
+  requireWithinLimit,
 } from './rate-limit.ts';
-import type { Step } from './step.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** The authenticated caller; undefined on public routes. */
     consumer: Caller | undefined;
-    isCounted: boolean;
-    limitRefusal: Problem | undefined;
     attempt:
       | (Pick<Attempt, 'result' | 'timestamp' | 'address' | 'sum'> & {
           consumerId: string | null;
@@ -55,6 +54,9 @@ declare module 'fastify' {
   }
   interface FastifyContextConfig {
     authenticateForm?: FormCheck['authenticate'] | undefined;
+    takesForm?: boolean;
+    isSigned?: boolean;
+    answerProblem?: Route['answerProblem'];
   }
 }
 
@@ -66,61 +68,68 @@ export interface Authenticators {
   limits: Limits;
 }
 
-interface AuthenticationSteps {
-  onRequest?: Step;
-  preValidation?: Step;
-}
-
 /**
- * The steps that admit a request to a route: credentials first, then the permission as far as it can be checked without
- * the body, and the rest once the body is read. The request is counted once its caller is known, and refused by its limit
- * after the last of these checks.
+ * Admits a caller by credentials in headers, and by its permission as far as that can be checked without the body. The request
+ * is counted once its caller is known, and refused by its limit after the last of these checks.
  */
-export function authenticationSteps(route: Route, authenticators: Authenticators): AuthenticationSteps {
-  const { permission, usedFields, passesOn = false, approvalAdvice } = route;
-  if (isPublic(permission)) return {};
+export function admitByHeaders(route: Route, authenticators: Authenticators): Step | undefined {
+  const { permission } = route;
+  if (isPublic(permission)) return undefined;
   const { authenticate, sessions, limits } = authenticators;
-  const byBody = 'anyOf' in permission ? permission.byBody : undefined;
-  const byPath = 'anyOf' in permission ? permission.byPath : undefined;
-  const firstOf = wantedFirst(permission);
-  const isLimitedLater = byBody !== undefined || passesOn;
-  const refuseAll = async ({ params, consumer }: FastifyRequest): Promise<void> => {
-    // After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap.
-    const isLookedUp = !limits.refusals.isReached((consumer as Caller).id);
-    const needed = isLookedUp && (await byPath?.(params, consumer as Caller).catch(() => undefined));
-    throw permissionDenied(needed ? [needed] : firstOf);
-  };
+  const wanted = wantedFirst(permission);
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const consumer = admitCaller(request, reply, authentication, authenticators);
     if (consumer.person) requireSame(request, consumer, consumer.person);
-    if ('resource' in permission) requireNoApproval(consumer, permission, approvalAdvice);
-    if (firstOf.length > 0 && !hasOneOf(consumer, firstOf)) return refuseAll(request);
-    if (!isLimitedLater) requireWithinLimit(request);
+    if ('resource' in permission) requireNoApproval(consumer, permission, route.approvalAdvice);
+    if (wanted.length > 0 && !hasOneOf(consumer, wanted))
+      return refuseByPath(request, permission, wanted, limits);
+    if (checkOfBody(permission) === undefined && !route.passesOn) requireWithinLimit(request);
     return undefined;
   };
-  return {
-    onRequest: (request, reply) => {
-      const presented = presentedBy(request, sessions);
-      if (isTwofold(presented)) refuseTwofold(request, presented);
-      if (presented.session) requireOwnPage(request, reply, route, limits);
-      const authentication = authenticate(presented);
-      if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
-      return authentication.then((found) => admit(request, reply, found));
-    },
-    ...((byBody !== undefined || usedFields !== undefined) && {
-      preValidation: (request: FastifyRequest) => {
-        const consumer = request.consumer as Caller;
-        const needed = byBody?.(request.body) ?? firstOf.slice(0, 1);
-        if (byBody !== undefined) for (const one of needed) requireOneOf(consumer, [one]);
-        if (usedFields !== undefined)
-          for (const one of needed) requireFields(consumer, one, () => usedFields(request, one.resource));
-        if (byBody !== undefined) requireWithinLimit(request);
-      },
-    }),
+  return (request, reply) => {
+    const presented = presentedBy(request, sessions);
+    if (isTwofold(presented)) refuseTwofold(request, presented);
+    if (presented.session) requireOwnPage(request, reply, route, limits);
+    const authentication = authenticate(presented);
+    if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
+    return authentication.then((found) => admit(request, reply, found));
   };
 }
 
-export function admitCaller(
+/** After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap. */
+async function refuseByPath(
+  { params, consumer }: FastifyRequest,
+  permission: Permission,
+  wanted: readonly RequiredPermission[],
+  { refusals }: Limits,
+): Promise<void> {
+  const { id } = consumer as Caller;
+  const byPath = 'anyOf' in permission ? permission.byPath : undefined;
+  const needed =
+    !refusals.isReached(id) && (await byPath?.(params, consumer as Caller).catch(() => undefined));
+  throw permissionDenied(needed ? [needed] : wanted);
+}
+
+/** Checks the permissions and the fields that the body and the query need. */
+export function requireByBody({ permission, usedFields }: Route): Step | undefined {
+  const byBody = checkOfBody(permission);
+  if (isPublic(permission) || (byBody === undefined && usedFields === undefined)) return undefined;
+  const wanted = wantedFirst(permission).slice(0, 1);
+  return (request) => {
+    const consumer = request.consumer as Caller;
+    const needed = byBody?.(request.body) ?? wanted;
+    if (byBody !== undefined) for (const one of needed) requireOneOf(consumer, [one]);
+    if (usedFields !== undefined)
+      for (const one of needed) requireFields(consumer, one, () => usedFields(request, one.resource));
+    if (byBody !== undefined) requireWithinLimit(request);
+  };
+}
+
+function checkOfBody(permission: Permission) {
+  return 'anyOf' in permission ? permission.byBody : undefined;
+}
+
+function admitCaller(
   request: FastifyRequest,
   reply: FastifyReply,
   authentication: Authentication,
@@ -160,6 +169,15 @@ export function markTest(request: FastifyRequest, reply: FastifyReply): void {
   const { consumer, attempt, headers } = request;
   const isOfTest = modeOf(consumer?.id ?? attempt?.consumerId) === 'test';
   if (isOfTest || looksLikeTestKey(single(headers['x-api-key']) ?? '')) reply.header('handoff-mode', 'test');
+}
+
+/** A public route also answers callers without credentials; elsewhere they get problems only, which are counted there. */
+export function admitOpenly(
+  { permission, signature, form }: Route,
+  authenticators: Authenticators,
+): Step | undefined {
+  if (!isPublic(permission) || signature !== undefined || form !== undefined) return undefined;
+  return countOpenly(authenticators, { showsMore: permission.showsMore !== undefined });
 }
 
 /**
@@ -218,41 +236,8 @@ function authenticateByForm({ headers, routeOptions }: FastifyRequest): Promise<
   return authenticateForm && Promise.resolve(authenticateForm(new Map(), headers));
 }
 
-export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
-  if (limitRefusal !== undefined) throw limitRefusal;
-}
-
-function countCaller(caller: Caller, request: FastifyRequest, reply: FastifyReply, limits: Limits): void {
-  if (request.isCounted) return;
-  request.isCounted = true;
-  request.limitRefusal =
-    countRequest(limits, caller.id, reply, caller.rateLimitPerMinute) ?? countAllowance(limits, caller);
-}
-
-/** Counts by the address; of an attempt that is over the limit only the sum is stored. `isWrong`: credentials or a signature were sent. */
-export function countStranger(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  limits: Limits,
-  isWrong: boolean,
-): void {
-  if (request.isCounted) return;
-  request.isCounted = true;
-  const address = addressOf(request);
-  request.limitRefusal = (isWrong ? countFailure : countPublic)(limits, address, reply);
-  if (request.limitRefusal && request.attempt) request.attempt.sum = sumOf(address);
-}
-
-/** Counts and stores like a failure: who has stolen credentials must not use up their owner's limit. It refuses nothing itself. */
-function countElsewhere(request: FastifyRequest, limits: Limits): void {
-  if (request.isCounted) return;
-  request.isCounted = true;
-  const address = addressOf(request);
-  if (request.attempt && !isFailureWithinLimit(limits, address)) request.attempt.sum = sumOf(address);
-}
-
 /** The address is read now: a connection that has ended has none. */
-export function recordAttempt(request: FastifyRequest, authentication: Authentication) {
+function recordAttempt(request: FastifyRequest, authentication: Authentication) {
   const { result, consumerId, credential } = authentication;
   const timestamp = formatTimestamp(wallMs());
   const found = normaliseAddress(addressOf(request));
@@ -271,11 +256,7 @@ export function recordAttempt(request: FastifyRequest, authentication: Authentic
   return attempt;
 }
 
-function sumOf(address: string): AttemptSum {
-  return { by: 'network', name: networkOf(address) };
-}
-
-export function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): PresentedCredentials {
+function presentedBy({ headers }: FastifyRequest, sessions?: Sessions): PresentedCredentials {
   const { 'x-api-key': apiKey, 'x-api-secret': apiSecret, authorization, cookie } = headers;
   const token = authorization === undefined ? undefined : bearerTokenIn(authorization);
   const session = sessions?.sessionIn(cookie);
@@ -288,7 +269,7 @@ export function bearerTokenIn(authorization: string): string | undefined {
   return scheme?.toLowerCase() === 'bearer' ? rest.join(' ') : undefined;
 }
 
-export function isPresent({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
+function isPresent({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
   return Boolean(apiKey || apiSecret || token || session);
 }
 
@@ -323,7 +304,7 @@ function isMarkedWrite({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
 }
 
 /** Browsers send sessions along with requests that the person has not asked for. Throws `permission_denied` for these. */
-export function requireOwnPage(
+function requireOwnPage(
   request: FastifyRequest,
   reply: FastifyReply,
   { method, path }: Route,
@@ -386,4 +367,80 @@ function wantedFirst(permission: Exclude<Permission, { none: string }>): Require
 /** A repeated header is no credential: Node joins it with a comma, which no key holds. */
 function single(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join() : value;
+}
+
+/**
+ * Admits a caller by a form, which holds the credentials or comes with them. They are checked, recorded and limited as those in
+ * headers are.
+ */
+export function admitByForm(route: Route, authenticators: Authenticators): Step | undefined {
+  const { form } = route;
+  if (form === undefined) return undefined;
+  const { sessions, limits } = authenticators;
+  return async (request, reply) => {
+    // Of a request that cannot be read: it names nobody.
+    recordAttempt(request, missing);
+    if (presentedBy(request, sessions).session) requireOwnPage(request, reply, route, limits);
+    const fields = readForm(decode(bytesOf(request)));
+    const authentication = await form.authenticate(fields, request.headers);
+    // Those of other routes do not admit it; they say what it counts by, as wherever none are needed.
+    const isCountedOpenly = authentication.result === 'missing' && isPresent(presentedBy(request));
+    if (isCountedOpenly) throw invalidCredentials(authentication.advice);
+    admitCaller(request, reply, authentication, authenticators);
+    requireWithinLimit(request);
+    request.body = Object.fromEntries(fields);
+  };
+}
+
+/** The fields of a form; empty ones count as left out (RFC 6749 section 3.2). Throws `Problem` where one is there twice. */
+function readForm(text: string): Map<string, string> {
+  const fields = new Map<string, string>();
+  for (const [name, value] of new URLSearchParams(text)) {
+    if (fields.has(name)) {
+      const message = 'is there more than once';
+      // The name is the caller's: it may be long, or a secret that lacks its name.
+      throw new Problem('invalid_request', `A parameter of the form ${message}.`, {
+        errors: [{ parameter: name.slice(0, 40), message }],
+      });
+    }
+    fields.set(name, value);
+  }
+  for (const [name, value] of fields) if (value === '') fields.delete(name);
+  return fields;
+}
+
+/** The framework would check the content type first. */
+export function boundSignedBody({ signature, maxBodyBytes = usualBodyBytes }: Route): Step | undefined {
+  if (signature === undefined) return undefined;
+  return ({ headers }) => {
+    if (Number(headers['content-length'] ?? 0) > maxBodyBytes) throw bodyTooLarge(maxBodyBytes);
+  };
+}
+
+/** Checks a signature, and only then parses the body. Failures count as failed authentications. */
+export function admitBySignature(
+  { signature }: Route,
+  authenticators: Authenticators,
+  log: Log,
+): Step | undefined {
+  if (signature === undefined) return undefined;
+  const { limits } = authenticators;
+  const countByCredentials = countOpenly(authenticators);
+  return async (request, reply) => {
+    const refusal = signature.refusalOf(request.headers, bytesOf(request));
+    const hasCredentials = isPresent(presentedBy(request));
+    if (refusal !== undefined) {
+      log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
+      if (signature.isSent(request.headers) && !hasCredentials) countStranger(request, reply, limits, true);
+      throw request.limitRefusal ?? new Problem('invalid_credentials', signature.advice);
+    }
+    // Credentials that it carries all the same say what it counts by, as wherever none are needed.
+    if (hasCredentials) await countByCredentials(request, reply);
+    else {
+      request.isCounted = true;
+      request.limitRefusal = countRequest(limits, signature.sender, reply);
+      requireWithinLimit(request);
+    }
+    request.body = readBody(request);
+  };
 }

@@ -1,17 +1,30 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Connections } from '../connections/lingering-close.ts';
-import type { Route } from '../route.ts';
-import { bodyTooLarge, formType, maxBodyBytes, wrongMediaType } from './framework-errors.ts';
-import { readBytes } from './read-bytes.ts';
-import type { Step } from './step.ts';
+import type { Route, Step } from '../route.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     bodyBytes: Buffer | undefined;
     bodyText: string;
   }
+}
+
+/** Bytes of a request body at most. */
+export const maxBodyBytes = 1_048_576;
+
+export const formType = 'application/x-www-form-urlencoded';
+
+export function wrongMediaType(takesForm: boolean): Problem {
+  const [what, type] = takesForm ? ['a form', formType] : ['JSON', 'application/json'];
+  return new Problem('unsupported_media_type', `Send the body as ${what}, with Content-Type: ${type}.`);
+}
+
+/** `limit` in bytes. */
+export function bodyTooLarge(limit: number): Problem {
+  return new Problem('payload_too_large', `The body is larger than ${limit} bytes.`);
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -57,15 +70,6 @@ export function readBody(request: FastifyRequest): unknown {
   return bytes.length === 0 ? undefined : parse(request.bodyText);
 }
 
-export function bodySteps({ request: { body }, bodyOptional }: Route): {
-  onRequest: Step[];
-  preValidation: Step;
-} {
-  if (body === undefined) return { onRequest: [forgetTypeOfEmptyBody], preValidation: refuseBody };
-  if (bodyOptional) return { onRequest: [forgetTypeOfEmptyBody], preValidation: emptyForNone };
-  return { onRequest: [], preValidation: requireBody };
-}
-
 /**
  * Whether so much of a body may be unread that the connection is closed: to use it again, the rest would have to be read
  * first.
@@ -75,25 +79,28 @@ export function leavesMuchUnread({ complete, headers }: IncomingMessage): boolea
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > maxBodyBytes;
 }
 
-function forgetTypeOfEmptyBody({ headers }: FastifyRequest): void {
-  const isEmpty = headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
-  if (isEmpty) delete headers['content-type'];
+/** Lets a request without a body have a content type, which the framework would check. */
+export function forgetTypeOfEmptyBody({ request: { body }, bodyOptional }: Route): Step | undefined {
+  if (body !== undefined && !bodyOptional) return undefined;
+  return ({ headers }) => {
+    const isEmpty =
+      headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+    if (isEmpty) delete headers['content-type'];
+  };
 }
 
 /** A body that the route can't use is refused, not ignored: its sender expects an effect. */
-function refuseBody({ body }: FastifyRequest): void {
-  if (body === undefined) return;
-  throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
-    errors: [{ pointer: '#', message: 'is not known; leave it out' }],
-  });
-}
-
-function emptyForNone(request: FastifyRequest): void {
-  if (request.body === undefined) request.body = {};
-}
-
-function requireBody({ body }: FastifyRequest): void {
-  if (body === undefined) throw new Problem('malformed_json', 'The body is missing.');
+export function requireBody({ request: { body: schema }, bodyOptional }: Route): Step {
+  return (request) => {
+    if (schema === undefined && request.body !== undefined) {
+      throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
+        errors: [{ pointer: '#', message: 'is not known; leave it out' }],
+      });
+    }
+    if (schema === undefined || request.body !== undefined) return;
+    if (!bodyOptional) throw new Problem('malformed_json', 'The body is missing.');
+    request.body = {};
+  };
 }
 
 /** Throws `malformed_json` for what is not UTF-8. */
@@ -113,4 +120,70 @@ function parse(text: string): unknown {
     const place = /at position \d+(?: \(line \d+ column \d+\))?/.exec((error as Error).message)?.[0];
     throw new Problem('malformed_json', `The body is not JSON${place ? `: the fault is ${place}` : ''}.`);
   }
+}
+
+/** Bytes to begin with for a body whose length is not known. */
+const firstBytes = 16_384;
+
+interface Bounds {
+  announced: number;
+  /** Bytes at most. */
+  limit: number;
+  /** Milliseconds for all of it. */
+  timeoutMs: number;
+}
+
+const readings = new WeakMap<IncomingMessage, (problem: Problem) => void>();
+
+export function failReading(request: IncomingMessage, problem: Problem): boolean {
+  const fail = readings.get(request);
+  fail?.(problem);
+  return fail !== undefined;
+}
+
+/**
+ * The bytes of a body. Throws `Problem` where there are too many of them, where they take too long, or where the client
+ * hangs up. They are copied into one buffer as they come: a body in very small chunks takes no more memory than another.
+ */
+function readBytes(request: IncomingMessage, { announced, limit, timeoutMs }: Bounds): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let bytes = Buffer.allocUnsafe(announced || firstBytes);
+    let length = 0;
+    const end = (finish: () => void) => {
+      clearTimeout(timeout);
+      readings.delete(request);
+      request.off('data', onData).off('end', onEnd).off('close', onClose);
+      finish();
+    };
+    const fail = (problem: Problem) => end(() => reject(problem));
+    const onData = (chunk: Buffer) => {
+      const wanted = length + chunk.length;
+      if (wanted > limit) return fail(bodyTooLarge(limit));
+      if (wanted > bytes.length) bytes = enlarge(bytes, Math.min(limit, Math.max(wanted, 2 * bytes.length)));
+      chunk.copy(bytes, length);
+      length = wanted;
+    };
+    const onEnd = () => end(() => resolve(bytes.subarray(0, length)));
+    const onClose = () => fail(hungUp());
+    const timeout = setTimeout(() => fail(tooSlow()), timeoutMs);
+    // A client may hang up before the reading begins, and then there are no events any more.
+    if (request.destroyed) return onClose();
+    readings.set(request, fail);
+    request.on('data', onData).on('end', onEnd).on('close', onClose);
+  });
+}
+
+export function tooSlow(): Problem {
+  return new Problem('invalid_request', 'The request did not arrive in time.', { status: 408 });
+}
+
+/** No caller sees it: it ends the work on the request, and is no error of the service. */
+export function hungUp(): Problem {
+  return new Problem('invalid_request', 'The caller hung up before the work on its request began.');
+}
+
+function enlarge(bytes: Buffer, size: number): Buffer<ArrayBuffer> {
+  const larger = Buffer.allocUnsafe(size);
+  bytes.copy(larger);
+  return larger;
 }

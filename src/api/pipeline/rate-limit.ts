@@ -1,4 +1,6 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { AttemptSum } from '../../identity/audit/attempt.ts';
+import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { AllowanceOwner, Allowances } from '../../identity/rate-limits/allowances.ts';
 import type { RateLimitResult } from '../../identity/rate-limits/rate-counter.ts';
 import type { RateLimit, RateLimits } from '../../identity/rate-limits/rate-limits.ts';
@@ -6,6 +8,13 @@ import { windowSeconds } from '../../identity/rate-limits/sliding-count.ts';
 import { networkOf } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { copyOfText } from '../../platform/base/text.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    isCounted: boolean;
+    limitRefusal: Problem | undefined;
+  }
+}
 
 export interface Headed {
   header(name: string, value: string): unknown;
@@ -16,6 +25,48 @@ const maxHeaderKept = 255;
 
 export interface Limits extends Pick<RateLimits, 'requests' | 'failures' | 'unauthenticated' | 'refusals'> {
   allowances: Pick<Allowances, 'take' | 'secondsUntil'>;
+}
+
+export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
+  if (limitRefusal !== undefined) throw limitRefusal;
+}
+
+export function countCaller(
+  caller: Caller,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  limits: Limits,
+): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
+  request.limitRefusal =
+    countRequest(limits, caller.id, reply, caller.rateLimitPerMinute) ?? countAllowance(limits, caller);
+}
+
+/** Counts by the address; of an attempt that is over the limit only the sum is stored. `isWrong`: credentials or a signature were sent. */
+export function countStranger(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  limits: Limits,
+  isWrong: boolean,
+): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
+  const address = addressOf(request);
+  request.limitRefusal = (isWrong ? countFailure : countPublic)(limits, address, reply);
+  if (request.limitRefusal && request.attempt) request.attempt.sum = sumOf(address);
+}
+
+/** Counts and stores like a failure: who has stolen credentials must not use up their owner's limit. It refuses nothing itself. */
+export function countElsewhere(request: FastifyRequest, limits: Limits): void {
+  if (request.isCounted) return;
+  request.isCounted = true;
+  const address = addressOf(request);
+  if (request.attempt && !isFailureWithinLimit(limits, address)) request.attempt.sum = sumOf(address);
+}
+
+function sumOf(address: string): AttemptSum {
+  return { by: 'network', name: networkOf(address) };
 }
 
 /**
@@ -36,7 +87,7 @@ export function countRequest(
   return tooMany(`${perMinute} requests came with these credentials`, quota);
 }
 
-export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): Problem | undefined {
+function countAllowance({ allowances }: Limits, caller: AllowanceOwner): Problem | undefined {
   const state = allowances.take(caller);
   if (state === undefined || state.allowed) return undefined;
   const { requests, per, resets_at } = state;
@@ -48,11 +99,11 @@ export function countAllowance({ allowances }: Limits, caller: AllowanceOwner): 
  * Counts a failed authentication. Returns the refusal once there are too many from that address. Until then no header shows
  * what is left: unauthenticated callers need not know.
  */
-export function countFailure({ failures }: Limits, address: string, reply: Headed): Problem | undefined {
+function countFailure({ failures }: Limits, address: string, reply: Headed): Problem | undefined {
   return countFrom(failures, address, reply, (most) => `${most} authentications failed`);
 }
 
-export function isFailureWithinLimit({ failures }: Limits, address: string): boolean {
+function isFailureWithinLimit({ failures }: Limits, address: string): boolean {
   return failures === undefined || failures.take(networkOf(address)).allowed;
 }
 

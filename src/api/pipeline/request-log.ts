@@ -10,7 +10,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Tracing } from '../../platform/observability/tracing.ts';
 import type { Limits } from './rate-limit.ts';
-import { userAgentOf } from './user-agent.ts';
+import { userAgentOf } from './request-head.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

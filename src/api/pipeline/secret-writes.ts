@@ -6,7 +6,7 @@ import { modeOf } from '../../platform/base/call.ts';
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { hungUp } from './read-bytes.ts';
+import { hungUp } from './body.ts';
 
 /** Requests that write secrets at once; of one caller one, so that they do not get into each other's way. */
 const mostAtOnce = 4;

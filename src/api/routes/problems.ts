@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { Problem, type ProblemCode, problems } from '../../platform/base/problem.ts';
-import { exampleProblem, exampleRequestId, problemAnswer } from '../pipeline/problem-answer.ts';
+import { exampleProblem, exampleRequestId, problemAnswer } from '../pipeline/answer.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { prefersHtml } from '../static-body.ts';
 

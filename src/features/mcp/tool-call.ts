@@ -1,6 +1,6 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
-import { maxFaults } from '../../api/pipeline/framework-errors.ts';
 import type { PassedKey, PassedRequest } from '../../api/pipeline/pass-on.ts';
+import { maxFaults } from '../../api/pipeline/schema-faults.ts';
 import {
   eachField,
   fieldText,

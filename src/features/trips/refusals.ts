@@ -1,6 +1,6 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
-import { mostErrors } from '../../api/pipeline/framework-errors.ts';
-import { refusalBy } from '../../api/pipeline/hidden-faults.ts';
+import { refusalBy } from '../../api/pipeline/answer.ts';
+import { mostErrors } from '../../api/pipeline/schema-faults.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { type Fault, Problem, type ProblemCode } from '../../platform/base/problem.ts';
 import type { HandoffCrm, HandoffType } from '../handoff/handoff.ts';

@@ -396,7 +396,7 @@ export const crmProblems: readonly ProblemCode[] = [
 
 /**
  * An error with a code of the table, a sentence for the caller, and facts. The message may leave the service. Inner
- * layers throw it; `api/pipeline/problem-answer.ts` alone turns it into HTTP.
+ * layers throw it; `api/pipeline/answer.ts` alone turns it into HTTP.
  */
 export class Problem extends Error {
   readonly code: ProblemCode;

@@ -1,7 +1,13 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+  shownAs,
+} from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';

@@ -1,8 +1,14 @@
 import { isIP } from 'node:net';
 import { type Static, Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema, shownAs } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+  shownAs,
+} from '../../../api/routes/page.ts';
 import { attemptResults } from '../../../identity/audit/attempt.ts';
 import type { AttemptQuery, ListedAttempt } from '../../../identity/audit/attempt-table.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';

@@ -1,5 +1,4 @@
-import { requireMatch } from '../../../api/pipeline/conditional.ts';
-import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
+import { requireMatch, userAgentOf } from '../../../api/pipeline/request-head.ts';
 import type { Input } from '../../../api/route.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { Authority } from '../../../identity/consumers/authority.ts';

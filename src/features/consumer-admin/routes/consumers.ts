@@ -1,8 +1,13 @@
 import { Type } from 'typebox';
-import { unlessNotModified } from '../../../api/pipeline/conditional.ts';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import { requireManaged, requireNotRotated } from '../../../identity/consumers/authority.ts';

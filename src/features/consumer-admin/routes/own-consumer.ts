@@ -1,7 +1,7 @@
 import { Type } from 'typebox';
-import { unlessNotModified } from '../../../api/pipeline/conditional.ts';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
+import type { CursorCodec } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { ConsumerAdministration } from '../../../identity/consumers/administration.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';

@@ -1,8 +1,13 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
 import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
 import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';

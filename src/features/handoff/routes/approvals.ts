@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
-import { isConditional, isMatch } from '../../../api/pipeline/conditional.ts';
-import { userAgentOf } from '../../../api/pipeline/user-agent.ts';
+import { isConditional, isMatch, userAgentOf } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';

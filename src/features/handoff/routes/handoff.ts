@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
-import { withoutHiddenFaults } from '../../../api/pipeline/hidden-faults.ts';
+import { withoutHiddenFaults } from '../../../api/pipeline/answer.ts';
 import { defineRoute, json, type Route, type RouteAnswer, type Tool } from '../../../api/route.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
+import { problemAnswer } from '../../../api/pipeline/answer.ts';
 import { isFieldVisible, type VisibleFields } from '../../../platform/base/call.ts';
 import { type ProblemCode, problems } from '../../../platform/base/problem.ts';
 import { viewOfCreator } from '../../../records/created-by.ts';

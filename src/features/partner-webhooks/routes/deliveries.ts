@@ -1,7 +1,12 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { EndpointAdministration } from '../administration.ts';
 import type { Delivery } from '../endpoint.ts';

@@ -1,8 +1,13 @@
 import { Type } from 'typebox';
-import { requireMatch, unlessNotModified } from '../../../api/pipeline/conditional.ts';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
+import { requireMatch, unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import type { ProblemCode } from '../../../platform/base/problem.ts';

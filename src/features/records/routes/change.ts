@@ -1,5 +1,5 @@
 import { type Claim, recordInUse } from '../../../api/idempotency/ledger.ts';
-import { isConditional, requireMatch, tagHeader } from '../../../api/pipeline/conditional.ts';
+import { isConditional, requireMatch, tagHeader } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route, type Tool } from '../../../api/route.ts';
 import { sleep } from '../../../platform/base/chance.ts';
 import { crmProblems, Problem } from '../../../platform/base/problem.ts';

@@ -1,9 +1,9 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { patterns } from '../../../api/pipeline/formats.ts';
-import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
+import { ageHeader, readFreshness } from '../../../api/pipeline/request-head.ts';
+import { patterns } from '../../../api/pipeline/schema-faults.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
+  type CursorCodec,
   defaultLimit,
   listName,
   maxPageBytes,

@@ -1,13 +1,14 @@
 import { Type } from 'typebox';
 import {
+  ageHeader,
   isConditional,
+  readFreshness,
   requireMatch,
   tagHeader,
   unlessNotModified,
-} from '../../../api/pipeline/conditional.ts';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
-import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
+} from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
+import type { CursorCodec } from '../../../api/routes/page.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { crmProblems, Problem } from '../../../platform/base/problem.ts';
 import { creatorOf } from '../../../records/created-by.ts';

@@ -1,8 +1,14 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
-import { defaultLimit, listName, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  listName,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import { crmProblems } from '../../../platform/base/problem.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking } from '../../../records/quotes-and-bookings.ts';

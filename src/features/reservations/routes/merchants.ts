@@ -1,7 +1,12 @@
 import { Type } from 'typebox';
-import type { CursorCodec } from '../../../api/pipeline/cursor.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { defaultLimit, pageAnswer, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  pageAnswer,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import { folded } from '../../../records/search.ts';
 import { type Merchant, merchantSchema } from '../merchants.ts';
 import type { Reservations } from '../reservations.ts';

@@ -1,8 +1,7 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
-import { patterns } from '../../../api/pipeline/formats.ts';
-import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
-import { withContentType } from '../../../api/pipeline/run-route.ts';
+import { problemAnswer, withContentType } from '../../../api/pipeline/answer.ts';
+import { patterns } from '../../../api/pipeline/schema-faults.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';

@@ -1,4 +1,4 @@
-import { problemAnswer } from '../../../api/pipeline/problem-answer.ts';
+import { problemAnswer } from '../../../api/pipeline/answer.ts';
 import { json, type RouteAnswer } from '../../../api/route.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { Problem } from '../../../platform/base/problem.ts';

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { mostErrors } from '../../../api/pipeline/framework-errors.ts';
+import { mostErrors } from '../../../api/pipeline/schema-faults.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 
 const { id, trip_id } = quote.fields;

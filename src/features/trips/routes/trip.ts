@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { ageHeader, readFreshness } from '../../../api/pipeline/freshness.ts';
+import { ageHeader, readFreshness } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import type { ReservationsOfTrip } from '../../../api/trip-parts.ts';
 import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';

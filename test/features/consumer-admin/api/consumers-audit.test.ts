@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { addressOf } from '../../../../src/api/pipeline/rate-limit.ts';
-import { userAgentOf } from '../../../../src/api/pipeline/user-agent.ts';
+import { userAgentOf } from '../../../../src/api/pipeline/request-head.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';

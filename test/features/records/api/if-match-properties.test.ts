@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { KyselyPlugin } from 'kysely';
 import { createLedger, type Ledger } from '../../../../src/api/idempotency/ledger.ts';
-import { isFinal } from '../../../../src/api/pipeline/problem-answer.ts';
+import { isFinal } from '../../../../src/api/pipeline/answer.ts';
 import type { Route, RouteAnswer } from '../../../../src/api/route.ts';
 import { changeRoute } from '../../../../src/features/records/routes/change.ts';
 import { recordsContext } from '../../../../src/features/records/routes/context.ts';
