@@ -83,11 +83,6 @@ export interface Running<S = unknown> {
 
 type BannerLine = readonly [what: string, address: string, note?: string];
 
-export interface BannerLines {
-  doors?: readonly BannerLine[];
-  systems?: readonly BannerLine[];
-}
-
 /**
  * A capability of the service: all that belongs to it is in its folder; deleting the folder and its line in features.ts
  * removes it.
@@ -112,7 +107,7 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
     possible: () => readonly Route[],
   ): Route[];
   webhooks?(all: readonly Route[]): Readonly<Record<string, DocumentedWebhook>>;
-  banner?(running: Running<S>): BannerLines;
+  banner?(running: Running<S>): { doors?: readonly BannerLine[]; systems?: readonly BannerLine[] };
   commands?(program: Command, load: LoadSettings): void;
   checks?: readonly DoctorCheck[];
   erasers?: readonly Eraser[];

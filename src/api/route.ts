@@ -120,12 +120,6 @@ export interface Tool {
   matches?: { name: string; description: string };
 }
 
-export interface DocumentedEvents {
-  resource: string;
-  data?: TSchema;
-  examples?: Readonly<Record<string, object>>;
-}
-
 /** A step of a request. Only one that has to wait makes a promise: one for each step would cost a read more time than the steps. */
 export type Step = (request: FastifyRequest, reply: FastifyReply) => void | Promise<void>;
 
@@ -167,7 +161,7 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   request: S;
   bodyOptional?: true;
   requestExample?: unknown;
-  events?: DocumentedEvents;
+  events?: { resource: string; data?: TSchema; examples?: Readonly<Record<string, object>> };
   answers: Record<number, DocumentedAnswer>;
   problems: readonly ProblemCode[];
   /**

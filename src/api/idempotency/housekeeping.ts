@@ -16,13 +16,6 @@ export type Reconcile = (
   records: readonly string[],
 ) => Promise<StoredAnswer | undefined>;
 
-export interface HousekeepingOptions {
-  database: Database;
-  log: Log;
-  retentionHours: number;
-  reconcile: Reconcile;
-}
-
 const reconciledAtOnce = 50;
 
 /**
@@ -30,7 +23,17 @@ const reconciledAtOnce = 50;
  * reconcile claims that were never finished and never repeated. Such a claim is taken over like any other, so that a repeat
  * that comes just now waits; where the record exists it is completed, and kept from then on; else it is deleted.
  */
-export function createHousekeeping({ database, log, retentionHours, reconcile }: HousekeepingOptions) {
+export function createHousekeeping({
+  database,
+  log,
+  retentionHours,
+  reconcile,
+}: {
+  database: Database;
+  log: Log;
+  retentionHours: number;
+  reconcile: Reconcile;
+}) {
   const claims = new ClaimsTable(database, retentionHours);
   const leases = new LeasesTable(database);
 

@@ -29,18 +29,20 @@ export function requestWithoutKey(
   };
 }
 
-export interface Execution {
-  execute: (claim: Claim) => Promise<ExecutedAnswer>;
-  /** Executes it while the database is unavailable: nobody keeps the claim. Undefined: it is not executed then. */
-  executeUnkept: ((claim: Claim) => Promise<StoredAnswer>) | undefined;
-  admit: (() => void) | undefined;
-}
-
 /** Executes the request once within its window, or answers from its earlier run. Throws like the ledger. */
 export async function runWithinWindow(
   ledger: Ledger,
   request: KeyedRequest,
-  { execute, executeUnkept, admit }: Execution,
+  {
+    execute,
+    executeUnkept,
+    admit,
+  }: {
+    execute: (claim: Claim) => Promise<ExecutedAnswer>;
+    /** Executes it while the database is unavailable: nobody keeps the claim. Undefined: it is not executed then. */
+    executeUnkept: ((claim: Claim) => Promise<StoredAnswer>) | undefined;
+    admit: (() => void) | undefined;
+  },
 ): Promise<{ answer: StoredAnswer; replayed: boolean }> {
   let isClaimed = false;
   let executed: ExecutedAnswer | undefined;

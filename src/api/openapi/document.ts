@@ -8,16 +8,18 @@ import { createProblemResponses } from './problem-responses.ts';
 import { createSchemaWriter, type JsonObject } from './schemas.ts';
 import { type DocumentedWebhook, webhookItems } from './webhooks.ts';
 
-interface DocumentParts {
-  tags: Readonly<Record<string, string>>;
-  webhooks?: Readonly<Record<string, DocumentedWebhook>>;
-  version: string;
-}
-
 /** The OpenAPI 3.1 document of all routes, made from the routes themselves. Throws where a route is in no group. */
 export function openApiDocument(
   all: readonly Route[],
-  { tags, webhooks = {}, version }: DocumentParts,
+  {
+    tags,
+    webhooks = {},
+    version,
+  }: {
+    tags: Readonly<Record<string, string>>;
+    webhooks?: Readonly<Record<string, DocumentedWebhook>>;
+    version: string;
+  },
 ): JsonObject {
   const routes = all.filter(({ isUnlisted }) => !isUnlisted);
   const schemas = createSchemaWriter();

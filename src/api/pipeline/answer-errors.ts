@@ -58,16 +58,11 @@ async function answerAfter(
   answer(problem);
 }
 
-interface ErrorTools {
-  log: Log;
-  tokens: BearerTokens | undefined;
-}
-
 function sendProblem(
   problem: Problem,
   request: FastifyRequest,
   reply: FastifyReply,
-  { log, tokens }: ErrorTools,
+  { log, tokens }: { log: Log; tokens: BearerTokens | undefined },
 ): void {
   // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
   if (problem.status >= 500 && problem.facts.isBudgetExhausted !== true)

@@ -107,18 +107,16 @@ export function refusalBy(faults: readonly Fault[]): string {
 /** Hides faults of a stored answer, whose caller may have seen more then. One that names no fields may be about any. */
 export function withoutHiddenRefusal(answer: StoredAnswer, visible: VisibleFields): StoredAnswer {
   if (visible === undefined || answer.status !== 422) return answer;
-  const { code, detail, request_id, errors } = JSON.parse(answer.body) as StoredProblem;
+  const { code, detail, request_id, errors } = JSON.parse(answer.body) as {
+    code: string;
+    detail: string;
+    request_id: string;
+    errors?: Fault[];
+  };
   if (code !== 'crm_rejected') return answer;
   const shown = withoutHiddenFaults(new Problem(code, detail, { errors: errors ?? [] }), visible);
   const { headers, body } = problemAnswer(shown as Problem, request_id, true);
   return { ...answer, headers, body };
-}
-
-interface StoredProblem {
-  code: string;
-  detail: string;
-  request_id: string;
-  errors?: Fault[];
 }
 
 const oneYear = 'max-age=31536000';

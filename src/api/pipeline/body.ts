@@ -125,14 +125,6 @@ function parse(text: string): unknown {
 /** Bytes to begin with for a body whose length is not known. */
 const firstBytes = 16_384;
 
-interface Bounds {
-  announced: number;
-  /** Bytes at most. */
-  limit: number;
-  /** Milliseconds for all of it. */
-  timeoutMs: number;
-}
-
 const readings = new WeakMap<IncomingMessage, (problem: Problem) => void>();
 
 export function failReading(request: IncomingMessage, problem: Problem): boolean {
@@ -145,7 +137,20 @@ export function failReading(request: IncomingMessage, problem: Problem): boolean
  * The bytes of a body. Throws `Problem` where there are too many of them, where they take too long, or where the client
  * hangs up. They are copied into one buffer as they come: a body in very small chunks takes no more memory than another.
  */
-function readBytes(request: IncomingMessage, { announced, limit, timeoutMs }: Bounds): Promise<Buffer> {
+function readBytes(
+  request: IncomingMessage,
+  {
+    announced,
+    limit,
+    timeoutMs,
+  }: {
+    announced: number;
+    /** Bytes at most. */
+    limit: number;
+    /** Milliseconds for all of it. */
+    timeoutMs: number;
+  },
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let bytes = Buffer.allocUnsafe(announced || firstBytes);
     let length = 0;

@@ -77,12 +77,7 @@ function endsInSlash(request: FastifyRequest): boolean {
 
 const prefixes = ['api', 'v1'];
 
-interface KnownPath {
-  path: string;
-  parts: string[];
-}
-
-function nearest(url: string, known: readonly KnownPath[]): string | undefined {
+function nearest(url: string, known: readonly { path: string; parts: string[] }[]): string | undefined {
   const [path = ''] = url.split('?', 1);
   const asked = partsOf(path.toLowerCase());
   if (path.length > longestPath || asked.length > mostParts || asked.length === 0) return undefined;
@@ -188,13 +183,10 @@ export function isNotModified(header: string | undefined, entityTag: string): bo
   return (header.match(entityTags) ?? []).some((candidate) => candidate.replace(/^W\//, '') === entityTag);
 }
 
-interface TaggedAnswer {
-  status: number;
-  body: string;
-  headers: { etag: string; 'cache-control'?: string; age?: string };
-}
-
-export function unlessNotModified(header: string | undefined, answer: TaggedAnswer): RouteAnswer {
+export function unlessNotModified(
+  header: string | undefined,
+  answer: { status: number; body: string; headers: { etag: string; 'cache-control'?: string; age?: string } },
+): RouteAnswer {
   return isNotModified(header, answer.headers.etag) ? { status: 304, headers: answer.headers } : answer;
 }
 

@@ -124,12 +124,13 @@ function publicPart({ status, ...parts }: HealthReport, showsUser: boolean): Hea
   return { status, ...(Object.fromEntries(states) as Record<string, ConnectionState>) };
 }
 
-export interface HealthOptions {
+export function healthRoute({
+  health,
+  entries,
+}: {
   health: () => Promise<HealthReport>;
   entries: Readonly<Record<string, TSchema>>;
-}
-
-export function healthRoute({ health, entries }: HealthOptions): Route {
+}): Route {
   const report = Type.Object(
     { ...platformEntries, ...entries },
     {

@@ -70,15 +70,19 @@ async function readBuilt(name: string): Promise<string> {
   });
 }
 
-interface PageParts {
+function makePage({
+  script,
+  style,
+  icon,
+  samples,
+  facts,
+}: {
   script: string;
   style: string;
   icon: string;
   samples: string | null;
   facts: PageFacts;
-}
-
-function makePage({ script, style, icon, samples, facts }: PageParts): ConsoleFiles['page'] {
+}): ConsoleFiles['page'] {
   const address = (name: string) => `${consolePath}files/${name}`;
   const told = JSON.stringify({ ...facts, samples: samples && address(samples) });
   const text = [

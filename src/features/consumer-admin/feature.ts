@@ -7,17 +7,12 @@ import { listAuthAttemptsRoute } from './routes/auth-attempts.ts';
 import { type ConsumersContext, consumerRoutes } from './routes/consumers.ts';
 import { ownConsumerRoutes } from './routes/own-consumer.ts';
 
-interface Parts extends ConsumersContext {
-  audit: Audit;
-  directory: ConsumerDirectory;
-}
-
 export const consumerAdmin = defineFeature({
   name: 'consumer-admin',
   start: ({ consumers: { administration, directory }, audit, allowances }) => ({
     routes: { administration, directory, audit, allowances },
   }),
-  routes: (parts: Parts, cursors) => [
+  routes: (parts: ConsumersContext & { audit: Audit; directory: ConsumerDirectory }, cursors) => [
     ...consumerRoutes(parts, cursors),
     ...ownConsumerRoutes(parts, cursors),
     listAuthAttemptsRoute(parts, cursors),

@@ -49,17 +49,15 @@ export async function makeFirstWebhookSecret(secrets: SecretsManager, log: Log):
   }
 }
 
-interface WebhookSecretsOptions {
-  secrets: SecretsManager;
-  log: Log;
-  refreshSeconds: number;
-}
-
 export function createWebhookSecrets({
   secrets,
   log,
   refreshSeconds,
-}: WebhookSecretsOptions): WatchedSecret<readonly Buffer[]> {
+}: {
+  secrets: SecretsManager;
+  log: Log;
+  refreshSeconds: number;
+}): WatchedSecret<readonly Buffer[]> {
   return new WatchedSecret({
     secrets,
     folder,

@@ -26,12 +26,12 @@ export interface Changes {
   stop(): Promise<void>;
 }
 
-interface ChangesOptions extends Omit<ReaderOptions, 'table' | 'missing' | 'wake'> {
-  database: Database;
-  records: Pick<Records, 'find' | 'now'>;
-}
-
-export function createChanges(options: ChangesOptions): Changes {
+export function createChanges(
+  options: Omit<ReaderOptions, 'table' | 'missing' | 'wake'> & {
+    database: Database;
+    records: Pick<Records, 'find' | 'now'>;
+  },
+): Changes {
   const { database, log, pollSeconds } = options;
   const table = new ReaderTable(database);
   let polling: Polling | undefined;

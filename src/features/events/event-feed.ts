@@ -45,12 +45,6 @@ interface FeedQuery {
   maxBytes: number;
 }
 
-interface LatestQuery {
-  type?: string | undefined;
-  resourceId?: string | undefined;
-  limit: number;
-}
-
 export interface FeedPage {
   events: StoredEvent[];
   searchedTo: number;
@@ -64,14 +58,6 @@ export interface ListedEvent {
   consumer_id: string | null;
   occurred_at: Date;
   recorded_at: Date;
-}
-
-interface Row extends Omit<StoredEvent, 'sequence'> {
-  sequence: string | null;
-  last_sequence: string;
-  deleted_through: string;
-  searched_to: string | null;
-  searched: number;
 }
 
 export class EventFeed {
@@ -88,7 +74,15 @@ export class EventFeed {
   async read(query: FeedQuery): Promise<FeedPage | undefined> {
     const { after, limit, maxBytes, order = 'oldest_first' } = query;
     const { start, isBehind, isUpTo, direction, furthest } = walks[order];
-    const statement = sql<Row>`
+    const statement = sql<
+      Omit<StoredEvent, 'sequence'> & {
+        sequence: string | null;
+        last_sequence: string;
+        deleted_through: string;
+        searched_to: string | null;
+        searched: number;
+      }
+    >`
       with searched as materialized (
         select sequence from events where sequence ${isBehind} ${after ?? start} order by sequence ${direction} limit ${readAtOnce}
       ), upto as (
@@ -127,7 +121,15 @@ export class EventFeed {
   }
 
   /** Newest first. Throws what the database does. */
-  async latest({ type, resourceId, limit }: LatestQuery): Promise<ListedEvent[]> {
+  async latest({
+    type,
+    resourceId,
+    limit,
+  }: {
+    type?: string | undefined;
+    resourceId?: string | undefined;
+    limit: number;
+  }): Promise<ListedEvent[]> {
     const { rows } = await sql<ListedEvent>`
       select id, type, resource_id, consumer_id, occurred_at, recorded_at from events
       where (${type ?? null}::text is null or type = ${type ?? null}::text)

@@ -48,14 +48,6 @@ export interface Chunk {
   further?: ((transaction: Database['sql']) => Promise<void>) | undefined;
 }
 
-interface PollEnd extends Pick<Chunk, 'further'> {
-  isComplete: boolean;
-  isLong: boolean;
-  /** Seconds from its beginning to when the next one is due, and may begin. */
-  dueIn: number;
-  mayIn: number;
-}
-
 export const lastPollBegan: RawBuilder<Date> = sql`(select polled_at from change_reader)`;
 export const wereChangesRead: RawBuilder<boolean> = sql`exists (select from change_positions)`;
 
@@ -169,7 +161,22 @@ export class ReaderTable {
   }
 
   /** Ends a poll: the next one is due after so many seconds from its beginning, and may begin after so many. */
-  finish(fence: string, { isComplete, isLong, dueIn, mayIn, further }: PollEnd): Promise<void> {
+  finish(
+    fence: string,
+    {
+      isComplete,
+      isLong,
+      dueIn,
+      mayIn,
+      further,
+    }: Pick<Chunk, 'further'> & {
+      isComplete: boolean;
+      isLong: boolean;
+      /** Seconds from its beginning to when the next one is due, and may begin. */
+      dueIn: number;
+      mayIn: number;
+    },
+  ): Promise<void> {
     return this.fenced(fence, async (transaction) => {
       await further?.(transaction);
       await sql`

@@ -9,13 +9,15 @@ import type { Known, KnownIds, KnownRecord, PendingDeletion } from './known-ids.
 
 export type WatchedResource = Resource & { collection: 'members' | 'quotes' | 'bookings' };
 
-interface ChangeContext {
-  /** An unknown record counts as created if it was created since then (milliseconds since 1970, by the CRM's clock). */
-  startedAt: number;
-  isSilent: boolean;
-}
-
-export type Diff = (record: ChangedRecord, ids: KnownIds, options: ChangeContext) => NewEvent | undefined;
+export type Diff = (
+  record: ChangedRecord,
+  ids: KnownIds,
+  options: {
+    /** An unknown record counts as created if it was created since then (milliseconds since 1970, by the CRM's clock). */
+    startedAt: number;
+    isSilent: boolean;
+  },
+) => NewEvent | undefined;
 
 /**
  * Makes the function that derives events from changed records of a resource. The API identifies records by External ID: if

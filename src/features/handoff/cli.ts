@@ -51,15 +51,22 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
   });
 }
 
-interface Change {
-  name: string;
-  description: string;
-  done: (id: string) => string;
-  /** False where its state does not allow it. */
-  change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
-}
-
-function registerChange(group: Command, load: LoadSettings, { name, description, done, change }: Change) {
+function registerChange(
+  group: Command,
+  load: LoadSettings,
+  {
+    name,
+    description,
+    done,
+    change,
+  }: {
+    name: string;
+    description: string;
+    done: (id: string) => string;
+    /** False where its state does not allow it. */
+    change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
+  },
+) {
   addIdCommand(group, {
     name,
     description,

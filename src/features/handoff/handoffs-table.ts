@@ -270,7 +270,12 @@ export class HandoffsTable {
     );
   }
 
-  async overview(): Promise<QueueOverview> {
+  async overview(): Promise<{
+    waiting: number;
+    oldestSeconds: number;
+    hasUnsettled: boolean;
+    hasEnded: boolean;
+  }> {
     const { rows } = await sql<{ waiting: number; oldest: number; unsettled: boolean; ended: boolean }>`
       select (select count(*)::integer from handoffs where status = 'accepted' and ${this.#isOwn}) as waiting,
         coalesce((select extract(epoch from now() - accepted_at)::double precision from handoffs
@@ -338,13 +343,6 @@ function toLease({ fence, deadline, stood, reference, ...row }: NewRow & Held): 
 export interface LookedFor {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
   hadRecord: boolean;
-}
-
-export interface QueueOverview {
-  waiting: number;
-  oldestSeconds: number;
-  hasUnsettled: boolean;
-  hasEnded: boolean;
 }
 
 export type Failing = 'once' | 'again';

@@ -14,13 +14,15 @@ import type { Records } from '../../records/records.ts';
 /** Oldest first; undefined where there is nothing that the reader may see. Throws `Problem`. */
 export type History = (subject: HistorySubject, reader: HistoryReader) => Promise<HistoryEntry[] | undefined>;
 
-interface HistoryOptions {
+export function createHistory({
+  sources,
+  records,
+  resources,
+}: {
   sources: readonly HistorySource[];
   records: Pick<Records, 'find'>;
   resources: Pick<Resources, 'quote' | 'booking'>;
-}
-
-export function createHistory({ sources, records, resources }: HistoryOptions): History {
+}): History {
   return async (subject, reader) => {
     const found = (await Promise.all(sources.map((source) => source(subject, reader)))).flat();
     if (found.some(({ isUnproven }) => !isUnproven)) return inOrder(withoutRepeats(found));

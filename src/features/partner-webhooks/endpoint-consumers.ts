@@ -12,12 +12,6 @@ export interface Owners {
   exists(id: string): Promise<boolean>;
 }
 
-interface EndpointConsumersOptions {
-  owners: Owners;
-  removeAllOf(consumerId: string): Promise<void>;
-  failed(err: unknown, consumerId: string): void;
-}
-
 /** A consumer that is not loaded is looked for so often, in milliseconds: it may be broken, or the secrets manager unavailable. */
 const searchIntervalMs = 10_000;
 
@@ -25,7 +19,15 @@ const searchIntervalMs = 10_000;
  * Loads the viewers whose consumers are there, by their permissions now. Endpoints of a consumer that is not known wait; those
  * of one that was revoked go.
  */
-export function createConsumerLoader({ owners, removeAllOf, failed }: EndpointConsumersOptions) {
+export function createConsumerLoader({
+  owners,
+  removeAllOf,
+  failed,
+}: {
+  owners: Owners;
+  removeAllOf(consumerId: string): Promise<void>;
+  failed(err: unknown, consumerId: string): void;
+}) {
   const searchedAt = new Map<string, number>();
 
   async function search(id: string): Promise<void> {

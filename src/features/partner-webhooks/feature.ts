@@ -20,17 +20,15 @@ import { type PartnerWebhookMetrics, partnerWebhookMetrics } from './metrics.ts'
 import { webhookEndpointRoutes } from './routes/endpoints.ts';
 import { createWebhookEndpoints } from './webhook-endpoints.ts';
 
-interface Row {
-  endpoint_id: string;
-  status: 'delivered' | 'failed';
-  /** RFC 3339. */
-  at: string;
-}
-
 function createDeliveryHistory(database: Database): HistorySource {
   return async ({ type, id }, { consumer }) => {
     if (!allows(consumer, 'webhooks', 'read')) return [];
-    const statement = sql<Row>`
+    const statement = sql<{
+      endpoint_id: string;
+      status: 'delivered' | 'failed';
+      /** RFC 3339. */
+      at: string;
+    }>`
       select d.endpoint_id, d.status, coalesce(d.attempts -> -1 ->> 'at', to_json(d.created_at) #>> '{}') as at
       from (${eventIdsOf(type, id, mostEntries)}) as e
       cross join (select id from webhook_endpoints where consumer_id = ${consumer.id}) as w

@@ -20,11 +20,6 @@ import { PeopleSessions } from './sessions.ts';
 import { forgetSessionsOf, SessionsTable } from './sessions-table.ts';
 import { type PeopleSettings, peoplePart } from './settings.ts';
 
-interface Forgotten {
-  sessions: number;
-  attempts: number;
-}
-
 function registerPeopleCommands(program: Command, load: LoadSettings): void {
   const group = addGroup(program, {
     name: 'people',
@@ -49,7 +44,7 @@ function registerPeopleCommands(program: Command, load: LoadSettings): void {
     );
 }
 
-function show({ sessions, attempts }: Forgotten): string {
+function show({ sessions, attempts }: { sessions: number; attempts: number }): string {
   return `Ended ${sessions} sessions, and erased the person from ${attempts} entries in the access log.`;
 }
 

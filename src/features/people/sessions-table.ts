@@ -15,12 +15,6 @@ export interface Session {
   ends_at: Date;
 }
 
-export interface NewSession extends SignedInPerson {
-  hash: string;
-  idToken: string;
-  consumerId: string;
-}
-
 interface Lifetime {
   issuer: string;
   idleMinutes: number;
@@ -47,7 +41,16 @@ export class SessionsTable {
     return interval(this.#lifetime.idleMinutes * 60);
   }
 
-  async add({ hash, subject, actor, name, email, claims, idToken, consumerId }: NewSession): Promise<void> {
+  async add({
+    hash,
+    subject,
+    actor,
+    name,
+    email,
+    claims,
+    idToken,
+    consumerId,
+  }: SignedInPerson & { hash: string; idToken: string; consumerId: string }): Promise<void> {
     const { issuer, sessionHours } = this.#lifetime;
     await sql`
       with surplus as (

@@ -79,19 +79,6 @@ export interface StaleRecord extends Pick<FoundRow, 'native_id' | 'external_id'>
   now: string;
 }
 
-interface CopyState {
-  fields: string;
-  fence: string;
-  positions: FillPositions | undefined;
-}
-
-interface CopyFacts {
-  /** Null where nothing can be served. */
-  age: number | null;
-  isFilled: boolean;
-  records: number;
-}
-
 export class CopyTable {
   readonly #database: Database;
   fields: string;
@@ -316,7 +303,9 @@ export class CopyTable {
         and native_id not in (select unnest(${ids}::text[]))`.execute(transaction);
   }
 
-  async state(): Promise<CopyState | undefined> {
+  async state(): Promise<
+    { fields: string; fence: string; positions: FillPositions | undefined } | undefined
+  > {
     const { rows } = await sql<{ fields: string; fence: string; places: string | null }>`
       select fields, fence::text, places from copy_state`.execute(this.#database.sql);
     const [row] = rows;
@@ -358,7 +347,12 @@ export class CopyTable {
     });
   }
 
-  async facts(): Promise<CopyFacts> {
+  async facts(): Promise<{
+    /** Null where nothing can be served. */
+    age: number | null;
+    isFilled: boolean;
+    records: number;
+  }> {
     const { rows } = await sql<{ age: number | null; is_filled: boolean; records: string }>`
       select (select age from ${this.#usable()} s) as age,
         exists (select from copy_state where places is null) as is_filled,

@@ -36,13 +36,6 @@ interface MemberCacheOptions {
   clock?: () => number;
 }
 
-interface Begun {
-  record?: StoredRecord;
-  /** Content of the key while this read may store what it finds; undefined where it may not. */
-  marker?: string | undefined;
-  isStillGood?: boolean;
-}
-
 const keyPrefix = 'member:';
 
 /**
@@ -100,7 +93,12 @@ async function begin(
   key: string,
   maxAgeSeconds: number,
   { cache, member, clock = wallMs }: MemberCacheOptions,
-): Promise<Begun> {
+): Promise<{
+  record?: StoredRecord;
+  /** Content of the key while this read may store what it finds; undefined where it may not. */
+  marker?: string | undefined;
+  isStillGood?: boolean;
+}> {
   const held = await cache.get(key);
   const record = parseRecord(member, held, clock());
   if (record !== undefined && record.ageSeconds <= maxAgeSeconds)

@@ -54,12 +54,6 @@ export interface Move {
   looksAgain?: boolean;
 }
 
-export interface Results {
-  answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
-  /** Undefined where the move is no event. */
-  eventOf: (moved: Plan, from: Plan) => NewEvent | undefined;
-}
-
 interface Row {
   id: string;
   state: PlanState;
@@ -177,7 +171,14 @@ export class PlansTable {
   async move(
     plan: TakenPlan,
     move: Move,
-    { answer, eventOf }: Results,
+    {
+      answer,
+      eventOf,
+    }: {
+      answer: (moved: Plan, outcome: RequestOutcome) => StoredAnswer;
+      /** Undefined where the move is no event. */
+      eventOf: (moved: Plan, from: Plan) => NewEvent | undefined;
+    },
   ): Promise<
     { plan: TakenPlan; answer?: StoredAnswer | undefined; packed?: PackedAnswer | undefined } | undefined
   > {

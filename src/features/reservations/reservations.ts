@@ -16,13 +16,14 @@ import { knownParts } from './reservation-events.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { type ReservationView, readParts, viewOfReservation } from './view.ts';
 
-interface TableAvailability {
+type Availability = (
+  slot: TableSlot,
+  call: Call,
+) => Promise<{
   available: boolean;
   /** RFC 3339 times of tables that are free near the one that is not, the nearest first. */
   alternatives: string[];
-}
-
-type Availability = (slot: TableSlot, call: Call) => Promise<TableAvailability>;
+}>;
 
 const gridMs = 30 * 60_000;
 const steps = 3;

@@ -362,7 +362,12 @@ export class TestRecords implements Records {
   }
 
   async #write(
-    { consumerId, externalId = '', fault, call }: Write,
+    {
+      consumerId,
+      externalId = '',
+      fault,
+      call,
+    }: { consumerId: string; externalId?: string; fault?: Fault; call: Call },
     work: (transaction: Database['sql']) => Promise<Change>,
   ): Promise<StoredRecord> {
     const write = () =>
@@ -392,13 +397,6 @@ export class TestRecords implements Records {
 }
 
 type Fault = Awaited<ReturnType<typeof applyTestFault>>;
-
-interface Write {
-  consumerId: string;
-  externalId?: string;
-  fault?: Fault;
-  call: Call;
-}
 
 interface Change {
   after: StoredRecord;

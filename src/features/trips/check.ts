@@ -57,12 +57,6 @@ export interface CheckParts extends HandoffParts {
   copy: () => RecordCopy | undefined;
 }
 
-interface WhatToCheck {
-  faults: readonly Fault[];
-  offers: readonly CheckedOffer[];
-  memberId: string | undefined;
-}
-
 interface Checking {
   consumer: Consumer | undefined;
   call: Call;
@@ -76,7 +70,11 @@ const mostOfTrip = 100;
 
 export async function checkOffers(
   parts: CheckParts,
-  { faults, offers, memberId }: WhatToCheck,
+  {
+    faults,
+    offers,
+    memberId,
+  }: { faults: readonly Fault[]; offers: readonly CheckedOffer[]; memberId: string | undefined },
   checking: Checking,
 ): Promise<Checked> {
   const lists = new Map<HandoffType, Promise<readonly KnownRecord[]>>();

@@ -114,14 +114,9 @@ interface OpenItem extends TripItem {
   tries: Omit<Attempt, 'externalId'>;
 }
 
-interface OpenItems {
-  open: readonly OpenItem[];
-  placedAt: PlacedAt;
-}
-
 async function writeOpen(
   parts: TripParts,
-  { open, placedAt }: OpenItems,
+  { open, placedAt }: { open: readonly OpenItem[]; placedAt: PlacedAt },
   { claim, call }: TripRequest,
 ): Promise<ItemAnswer[]> {
   const guard = claim && guardOf(parts, open, claim);
@@ -237,13 +232,10 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
   };
 }
 
-interface Written {
-  writes: readonly RecordWrite[];
-  refs: readonly RecordRef[];
-  known: Known;
-}
-
-function refOf({ item, write }: Planned, { writes, refs, known }: Written): RecordRef {
+function refOf(
+  { item, write }: Planned,
+  { writes, refs, known }: { writes: readonly RecordWrite[]; refs: readonly RecordRef[]; known: Known },
+): RecordRef {
   return (write ? refs[writes.indexOf(write)] : known.get(item)) as RecordRef;
 }
 

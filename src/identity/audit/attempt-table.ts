@@ -41,11 +41,6 @@ export interface AttemptQuery {
 
 const deletedAtOnce = 10_000;
 
-interface Row extends Omit<ListedAttempt, 'timestamp' | 'address'> {
-  attempted_at: Date;
-  client_address: string | null;
-}
-
 export class AttemptTable {
   readonly #database: Database;
 
@@ -123,7 +118,9 @@ export class AttemptTable {
       ...(ofConsumers === undefined ? [] : [sql`consumer_id = any(${ofConsumers}::text[])`]),
     ];
     const where = conditions.length === 0 ? sql`` : sql`where ${sql.join(conditions, sql` and `)}`;
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<
+      Omit<ListedAttempt, 'timestamp' | 'address'> & { attempted_at: Date; client_address: string | null }
+    >`
       select id, attempted_at, consumer_id, endpoint, result, request_id,
         client_address, user_agent, api_key, person, status,
         coalesce((select sum(value::integer) from jsonb_each_text(counts)), 1)::integer as count

@@ -15,12 +15,6 @@ const maxWaiting = 10_000;
 const batchSize = 1000;
 const deletedAtOnce = 1000;
 
-interface Seen {
-  day: string;
-  address: string;
-  networks: string[];
-}
-
 interface Use {
   consumer_id: string;
   network: string;
@@ -41,7 +35,7 @@ export interface UsedNetworksOptions {
  */
 export class UsedNetworks {
   readonly #options: UsedNetworksOptions;
-  readonly #seen = new Map<string, Seen>();
+  readonly #seen = new Map<string, { day: string; address: string; networks: string[] }>();
   readonly #waiting: WriteBehind<Use>;
 
   constructor(options: UsedNetworksOptions) {

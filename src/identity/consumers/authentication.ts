@@ -90,14 +90,16 @@ export const unknownKey: Refused = { result: 'unknown_key', consumerId: null };
 const dummyPepper = createSecretKey(randomBytes(32));
 const dummyHash = randomBytes(32);
 
-interface AuthenticationOptions {
+export function createAuthentication({
+  directory,
+  keys,
+  clock,
+}: {
   directory: ConsumerDirectory;
   keys: Keys;
   /** Milliseconds since 1970. */
   clock: () => number;
-}
-
-export function createAuthentication({ directory, keys, clock }: AuthenticationOptions): Authenticate {
+}): Authenticate {
   const check = (entry: IndexEntry, apiSecret: string): Authentication => {
     if (!isSecretRight(entry, apiSecret, keys)) return entry.refusedFor('wrong_secret');
     if (!entry.isEnabled) return entry.refusedFor('disabled');

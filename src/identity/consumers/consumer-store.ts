@@ -108,17 +108,16 @@ export function createConsumerStore(options: ConsumerStoreOptions): ConsumerStor
   };
 }
 
-interface RevocationOptions extends Pick<ConsumerStoreOptions, 'secrets' | 'log' | 'clock'> {
-  save: ConsumerStore['save'];
-}
-
 /** A revoked consumer's record stays, bare, until its events are recorded: only then the secret is deleted. */
 function createRevocation({
   secrets,
   log,
   clock,
   save,
-}: RevocationOptions): Pick<ConsumerStore, 'revoke' | 'forgetEvents'> {
+}: Pick<ConsumerStoreOptions, 'secrets' | 'log' | 'clock'> & { save: ConsumerStore['save'] }): Pick<
+  ConsumerStore,
+  'revoke' | 'forgetEvents'
+> {
   const noteRevocation = createRevocationNotes(secrets);
 
   async function forget(id: string, eventIds: ReadonlySet<string>): Promise<void> {

@@ -77,17 +77,18 @@ export class IndexEntry implements Accepted {
 
 export type ListPosition = Pick<Consumer, 'createdAt' | 'id'>;
 
-interface Loaded {
-  version: string;
-  /** Undefined: the record is broken. */
-  consumer: Consumer | undefined;
-}
-
 const maxGone = 10_000;
 
 export class DirectoryIndex {
   readonly #entries = new Map<string, IndexEntry>();
-  readonly #loaded = new Map<string, Loaded>();
+  readonly #loaded = new Map<
+    string,
+    {
+      version: string;
+      /** Undefined: the record is broken. */
+      consumer: Consumer | undefined;
+    }
+  >();
   readonly #gone = new Map<string, Refused>();
   #newestFirst: readonly Consumer[] | undefined;
 

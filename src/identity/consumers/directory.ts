@@ -27,13 +27,6 @@ interface DirectoryOptions {
   clock: () => number;
 }
 
-interface DirectoryStatus {
-  connected: boolean;
-  consumers: number;
-  /** Seconds since all of it was last read without a failure; null before that. */
-  ageSeconds: number | null;
-}
-
 const parallelReads = 16;
 /** At most one unknown key a second costs a read, over all callers: random keys must not load the secrets manager. */
 const lookUpIntervalMs = 1000;
@@ -107,7 +100,12 @@ export class ConsumerDirectory {
     clearTimeout(this.#timer);
   }
 
-  status(): DirectoryStatus {
+  status(): {
+    connected: boolean;
+    consumers: number;
+    /** Seconds since all of it was last read without a failure; null before that. */
+    ageSeconds: number | null;
+  } {
     const age = this.#completeAt === null ? null : (this.#options.clock() - this.#completeAt) / 1000;
     return { connected: this.#connected, consumers: this.#index.size, ageSeconds: age };
   }

@@ -33,14 +33,6 @@ export interface AllowanceNotice {
 
 type Listener = (notice: AllowanceNotice) => Promise<void>;
 
-interface AllowancesOptions {
-  database: Database;
-  log: Log;
-  isUsed: () => boolean;
-  /** Milliseconds since 1970; the system's clock if left out. */
-  clock?: () => number;
-}
-
 interface Use {
   /** Days since 1970. */
   day: number;
@@ -66,7 +58,18 @@ export class Allowances {
   readonly #refreshing: NodeJS.Timeout;
   #listener: Listener | undefined;
 
-  constructor({ database, log, isUsed, clock = wallMs }: AllowancesOptions) {
+  constructor({
+    database,
+    log,
+    isUsed,
+    clock = wallMs,
+  }: {
+    database: Database;
+    log: Log;
+    isUsed: () => boolean;
+    /** Milliseconds since 1970; the system's clock if left out. */
+    clock?: () => number;
+  }) {
     this.#table = new AllowancesTable(database);
     this.#log = log;
     this.#clock = clock;

@@ -8,19 +8,6 @@ const sweepIntervalMs = 60_000;
 /** Attempts of one consumer a minute that are stored one by one where no limit bounds them; of more, sums are stored. */
 const refusalsStoredPerMinute = 60;
 
-interface RateLimitsOptions {
-  /** Requests a minute for each consumer; 0: no limit. */
-  perMinute: number;
-  /** Failed authentications a minute for each address; 0: no limit. */
-  failedPerMinute: number;
-  /** Requests without valid credentials a minute for each address; 0: no limit. */
-  publicPerMinute: number;
-  cache: SharedCache;
-  metrics: Pick<Metrics, 'rateLimitRefusals'>;
-  /** Milliseconds since 1970; the system's clock if left out. */
-  clock?: () => number;
-}
-
 export interface RateLimit {
   name: string;
   perMinute: number;
@@ -41,7 +28,18 @@ export interface RateLimits {
 }
 
 /** Reconciles with the other replicas each second until `stop`. */
-export function createRateLimits(options: RateLimitsOptions): RateLimits {
+export function createRateLimits(options: {
+  /** Requests a minute for each consumer; 0: no limit. */
+  perMinute: number;
+  /** Failed authentications a minute for each address; 0: no limit. */
+  failedPerMinute: number;
+  /** Requests without valid credentials a minute for each address; 0: no limit. */
+  publicPerMinute: number;
+  cache: SharedCache;
+  metrics: Pick<Metrics, 'rateLimitRefusals'>;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}): RateLimits {
   const { cache, metrics, clock = wallMs } = options;
   const counters: RateCounter[] = [];
   const count = (name: string, perMinute: number): RateLimit => {

@@ -15,12 +15,6 @@ type LockHolder = Type.Static<typeof holderSchema>;
 
 const holders = Compile(holderSchema);
 
-interface LockDescription {
-  subject: string;
-  /** The holder's work, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
-  purpose?: string;
-}
-
 interface FileLock {
   release(): Promise<void>;
 }
@@ -59,7 +53,14 @@ export async function lockDataDir(dataDir: string, purpose: string): Promise<Fil
  */
 export async function acquireFileLock(
   path: string,
-  { subject, purpose }: LockDescription,
+  {
+    subject,
+    purpose,
+  }: {
+    subject: string;
+    /** The holder's work, e.g. `handoff serve`; left out: others learn nothing of the holder, and taking the lock costs less. */
+    purpose?: string;
+  },
   waitMs = 0,
 ): Promise<FileLock> {
   const giveUpAt = monotonicMs() + waitMs;

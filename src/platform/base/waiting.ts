@@ -29,15 +29,16 @@ export async function inTime<T>(work: Promise<T>, ms: number, late: () => Error)
 /** In milliseconds. */
 const pauses = { first: 250, most: 5000 };
 
-interface WaitOptions {
-  what: string;
-  isPassing: (error: unknown) => boolean;
-  signal: AbortSignal;
-  log: { warn(details: object, message: string): void };
-}
-
 /** Repeats the work until it succeeds, waiting up to 5 s in between. Throws what is not passing, and when aborted. */
-export async function waitUntilAvailable<T>(work: () => Promise<T>, options: WaitOptions): Promise<T> {
+export async function waitUntilAvailable<T>(
+  work: () => Promise<T>,
+  options: {
+    what: string;
+    isPassing: (error: unknown) => boolean;
+    signal: AbortSignal;
+    log: { warn(details: object, message: string): void };
+  },
+): Promise<T> {
   const { what, isPassing, signal, log } = options;
   for (let tries = 1; ; tries += 1) {
     signal.throwIfAborted();
@@ -54,15 +55,6 @@ export async function waitUntilAvailable<T>(work: () => Promise<T>, options: Wai
 /** How often each replica checks: work of a dead process is due once its lease is over. */
 const usualPollMs = 2000;
 
-interface PollOptions {
-  what: string;
-  /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
-  check: (stopping: AbortSignal) => Promise<void>;
-  log: { warn(details: object, message: string): void };
-  /** Milliseconds between two checks; two seconds if left out. */
-  pollMs?: number;
-}
-
 export interface Polling {
   wake(): void;
   stop(): Promise<void>;
@@ -71,7 +63,19 @@ export interface Polling {
 /**
  * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time.
  */
-export function startPolling({ what, check, log, pollMs = usualPollMs }: PollOptions): Polling {
+export function startPolling({
+  what,
+  check,
+  log,
+  pollMs = usualPollMs,
+}: {
+  what: string;
+  /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
+  check: (stopping: AbortSignal) => Promise<void>;
+  log: { warn(details: object, message: string): void };
+  /** Milliseconds between two checks; two seconds if left out. */
+  pollMs?: number;
+}): Polling {
   const stop = new AbortController();
   let isFailing = false;
 

@@ -86,14 +86,15 @@ export function configureHelp(program: Command): void {
   });
 }
 
-export interface CommandGroup {
-  name: string;
-  alias?: string;
-  heading: keyof typeof commandHeadings;
-  description: string;
-}
-
-export function addGroup(program: Command, { name, alias, heading, description }: CommandGroup): Command {
+export function addGroup(
+  program: Command,
+  {
+    name,
+    alias,
+    heading,
+    description,
+  }: { name: string; alias?: string; heading: keyof typeof commandHeadings; description: string },
+): Command {
   const group = program.command(name).description(description).helpGroup(commandHeadings[heading]);
   if (alias !== undefined) group.alias(alias);
   return group;

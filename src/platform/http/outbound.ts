@@ -26,11 +26,6 @@ interface OutboundRequest {
   deadline: number;
 }
 
-interface OutboundAnswer {
-  status: number;
-  retryAfter: string | undefined;
-}
-
 /** Too little time was left to send it, or to hear its outcome. */
 export class TooLate extends Error {}
 
@@ -39,7 +34,7 @@ export interface OutboundHttp {
    * Sends a body, and waits for the head of the answer; follows no redirect, and uses no proxy of the environment. Throws
    * `OutboundFailure`, `TooLate`, and the reason of the signal.
    */
-  post(request: OutboundRequest): Promise<OutboundAnswer>;
+  post(request: OutboundRequest): Promise<{ status: number; retryAfter: string | undefined }>;
   close(): Promise<void>;
 }
 

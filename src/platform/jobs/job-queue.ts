@@ -141,15 +141,11 @@ class QueueFailures {
   }
 }
 
-interface Performing extends Pick<JobQueueOptions, 'log' | 'metrics'> {
-  stopping: AbortSignal;
-}
-
 /** Runs every step. Throws the error of the first one that failed. */
 async function perform(
   name: string,
   steps: Job['steps'],
-  { log, metrics, stopping }: Performing,
+  { log, metrics, stopping }: Pick<JobQueueOptions, 'log' | 'metrics'> & { stopping: AbortSignal },
 ): Promise<void> {
   const failures: unknown[] = [];
   for (const [step, run] of Object.entries(steps)) {

@@ -2,11 +2,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerLimits, limitConnections, trackedResponses } from '../http/connections.ts';
 
-interface MetricsSource {
-  readonly contentType: string;
-  metrics(): Promise<string>;
-}
-
 interface OperationsServer {
   /** Resolves to the URL. */
   listen(host: string, port: number): Promise<string>;
@@ -19,7 +14,10 @@ const maxConnections = 100;
  * The port for operators, never for partners: `/metrics` (Prometheus), `/livez` (the process
  * responds) and `/readyz` (503 before it is warm and while it drains).
  */
-export function createOperationsServer(source: MetricsSource, isReady: () => boolean): OperationsServer {
+export function createOperationsServer(
+  source: { readonly contentType: string; metrics(): Promise<string> },
+  isReady: () => boolean,
+): OperationsServer {
   const server: Server = createServer(trackedResponses, (request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (path === '/livez') return answer(200, 'alive');

@@ -3,14 +3,12 @@ import type { OtlpProtocol, OtlpTracingOptions } from './otlp-tracing.ts';
 
 export interface Tracing {
   /** Begins the span of a request; `parent` is what the caller sent. The description is made only if it is recorded. */
-  startRequest(parent: TraceContext | undefined, describe: () => SpanDescription): Span;
+  startRequest(
+    parent: TraceContext | undefined,
+    describe: () => { name: string; attributes: SpanAttributes },
+  ): Span;
   /** Sends what is recorded, for a few seconds at most. */
   stop(): Promise<void>;
-}
-
-interface SpanDescription {
-  name: string;
-  attributes: SpanAttributes;
 }
 
 export const plainTracing: Tracing = {

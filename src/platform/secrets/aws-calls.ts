@@ -159,7 +159,12 @@ const advice: [name: RegExp, advice: string][] = [
  * does the error as a cause.
  */
 function translate(call: string, error: unknown): Error {
-  const { name = 'Error', message = '', code = '', $metadata = {} } = error as Facts;
+  const {
+    name = 'Error',
+    message = '',
+    code = '',
+    $metadata = {},
+  } = error as { name?: string; message?: string; code?: string; $metadata?: { requestId?: string } };
   // The service's words: "marked for deletion", "scheduled for deletion", "was deleted".
   if (documented.includes(name)) return new AwsRefusal(name, /delet/i.test(message));
   const what = /^E[A-Z_]+$/.test(code) ? code : name;
@@ -171,11 +176,4 @@ function translate(call: string, error: unknown): Error {
 
 function adviceFor(what: string): string {
   return advice.find(([pattern]) => pattern.test(what))?.[1] ?? 'the call failed';
-}
-
-interface Facts {
-  name?: string;
-  message?: string;
-  code?: string;
-  $metadata?: { requestId?: string };
 }

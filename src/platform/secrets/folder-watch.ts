@@ -6,12 +6,6 @@ import { clearInterval, clearTimeout, setInterval, setTimeout } from '../base/ch
 const gatherMs = 100;
 const pollMs = 1000;
 
-interface Watched {
-  watcher: FSWatcher;
-  /** A folder deleted and made again has the same path, but its old watcher is deaf. */
-  inode: number;
-}
-
 /**
  * Calls back soon after something in the folder or below may have changed, at most every 100 ms. The folder may
  * appear later: until then the nearest folder above it is watched. Where the file system has no notifications or the
@@ -27,7 +21,14 @@ class FolderWatch {
   readonly #folder: string;
   readonly #changed: () => void;
   readonly #watchOne: typeof watch;
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new Map<
+    string,
+    {
+      watcher: FSWatcher;
+      /** A folder deleted and made again has the same path, but its old watcher is deaf. */
+      inode: number;
+    }
+  >();
   #gathering: NodeJS.Timeout | undefined;
   #polling: NodeJS.Timeout | undefined;
   readonly #replacements: NodeJS.Timeout;

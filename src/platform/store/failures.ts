@@ -37,20 +37,23 @@ export function isUnavailable(error: unknown): boolean {
   return /terminated/i.test(error.message);
 }
 
-interface StoreFailure {
-  /** Subject for the message: `The database that … is not available`. */
-  keeps: string;
-  /** Seconds after which a repeat may help. */
-  retryAfter?: number;
-  /** The statement may have taken effect, and the work may go on later. */
-  outcomeUnknown?: boolean;
-  externalId?: string;
-}
-
 /** Does work at the database for a request. Throws `store_unavailable` where it fails, and what it refuses itself: a `Problem`. */
 export async function orUnavailable<T>(
   work: () => Promise<T>,
-  { keeps, retryAfter = 1, outcomeUnknown = false, ...facts }: StoreFailure,
+  {
+    keeps,
+    retryAfter = 1,
+    outcomeUnknown = false,
+    ...facts
+  }: {
+    /** Subject for the message: `The database that … is not available`. */
+    keeps: string;
+    /** Seconds after which a repeat may help. */
+    retryAfter?: number;
+    /** The statement may have taken effect, and the work may go on later. */
+    outcomeUnknown?: boolean;
+    externalId?: string;
+  },
 ): Promise<T> {
   try {
     return await work();

@@ -9,20 +9,18 @@ const longestMs = (leaseSeconds + 1) * 1000;
 const pauseMs = 25;
 const deletedAtOnce = 500;
 
-interface RowsToForget {
-  from: RawBuilder<unknown>;
-  key: string;
-  where: RawBuilder<unknown>;
-  isIdle: RawBuilder<unknown>;
-}
-
 /**
  * Deletes rows for which work is done in leases. What somebody works on is waited for, so that nothing comes of a row once it is
  * deleted. Throws what the database does.
  */
 export async function forgetRows(
   queries: Database['bulk'],
-  { from, key, where, isIdle }: RowsToForget,
+  {
+    from,
+    key,
+    where,
+    isIdle,
+  }: { from: RawBuilder<unknown>; key: string; where: RawBuilder<unknown>; isIdle: RawBuilder<unknown> },
 ): Promise<void> {
   const id = sql.ref(key);
   const remove = (which: RawBuilder<unknown>) =>

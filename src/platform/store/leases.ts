@@ -43,22 +43,19 @@ export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
  */
 export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
 
-interface LeasedTable {
+export function leasesOf({
+  table,
+  row,
+  key,
+  leasedUntil = 'lease_until',
+  fence = 'fence',
+}: {
   table: string;
   row: string;
   key: readonly string[];
   leasedUntil?: string;
   fence?: string;
-}
-
-interface DueRows {
-  where: RawBuilder<unknown>;
-  orderBy: string;
-  limit: number;
-  returning: RawBuilder<unknown>;
-}
-
-export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence = 'fence' }: LeasedTable) {
+}) {
   const until = sql.ref(`${row}.${leasedUntil}`);
   const current = sql.ref(`${row}.${fence}`);
   const isOver = sql`${until} <= now()`;
@@ -69,7 +66,15 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
     isOver,
     isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,
     /** Leases rows; those that another statement takes at the same time are passed over. Throws what the database does. */
-    takeDue<Row extends Held>(queries: Database['sql'], { where, orderBy, limit, returning }: DueRows) {
+    takeDue<Row extends Held>(
+      queries: Database['sql'],
+      {
+        where,
+        orderBy,
+        limit,
+        returning,
+      }: { where: RawBuilder<unknown>; orderBy: string; limit: number; returning: RawBuilder<unknown> },
+    ) {
       const isSame = key.map((name) => sql`${sql.ref(`${row}.${name}`)} = ${sql.ref(`due.${name}`)}`);
       const statement = sql<Omit<Row, keyof Held>>`
         update ${sql.table(table)} as ${sql.ref(row)} set ${begin}

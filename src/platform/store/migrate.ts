@@ -26,17 +26,15 @@ export async function migrate(database: Database): Promise<void> {
   });
 }
 
-interface SchemaComparison {
+/** Changes nothing. */
+export async function compareSchema(database: Database): Promise<{
   /** 0: none. */
   applied: number;
   known: number;
   missing: number;
   /** Why this program does not run on it, in words; undefined where it does. */
   refusal: string | undefined;
-}
-
-/** Changes nothing. */
-export async function compareSchema(database: Database): Promise<SchemaComparison> {
+}> {
   const migrations = readMigrations();
   const history = await database.execute("select to_regclass('schema_migrations') is not null as made");
   const isMade = (history.rows[0] as { made: boolean }).made;

@@ -10,14 +10,6 @@ import { preparedName } from './statements.ts';
 /** Number of the advisory lock under which one process migrates; any constant will do. */
 const migrationLock = 4_702_118_903;
 
-interface PostgresOptions {
-  /** May hold a password; never logged. */
-  url: string;
-  log: Log;
-  /** Connections at most; more wait. */
-  maxConnections?: number;
-}
-
 /** How long a request waits for the database at most, connecting included, in milliseconds. */
 const longestWaitMs = 2500;
 /** Limits that the server keeps itself, so that a statement is really over when its request is refused. */
@@ -36,7 +28,17 @@ const jobConnections = 4;
  * Connects to PostgreSQL; connections are made when they are needed. Jobs have connections of their own, so that none
  * of theirs, slow or hung, keeps a request waiting.
  */
-export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions): Database {
+export function openPostgres({
+  url,
+  log,
+  maxConnections = 10,
+}: {
+  /** May hold a password; never logged. */
+  url: string;
+  log: Log;
+  /** Connections at most; more wait. */
+  maxConnections?: number;
+}): Database {
   const open = (options: PoolConfig) => {
     const pool = new Pool({
       connectionString: url,

@@ -66,16 +66,14 @@ async function deliveriesIn({ registry }: Metrics): Promise<Pick<Point, 'deliver
   return found;
 }
 
-interface HistogramValue {
-  metricName?: string;
-  labels: { le?: string | number; http_response_status_code?: string | number };
-  value: number;
-}
-
 const isCount = (name: string | undefined) => name?.endsWith('_count') ?? false;
 
 function countRequests(
-  values: readonly HistogramValue[],
+  values: readonly {
+    metricName?: string;
+    labels: { le?: string | number; http_response_status_code?: string | number };
+    value: number;
+  }[],
 ): Pick<Point, 'requests' | 'errors' | 'refusals' | 'durations'> {
   const found = { requests: 0, errors: 0, refusals: 0, durations: {} as Record<string, number> };
   for (const { metricName, labels, value } of values) {

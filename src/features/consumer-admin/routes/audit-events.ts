@@ -104,12 +104,13 @@ function show(found: AuditEvent): unknown {
   });
 }
 
-interface EventsContext {
-  audit: Pick<Audit, 'listEvents'>;
-  directory: Pick<ConsumerDirectory, 'newestFirst'>;
-}
-
-export function listAuditEventsRoute({ audit, directory }: EventsContext, cursors: CursorCodec): Route {
+export function listAuditEventsRoute(
+  {
+    audit,
+    directory,
+  }: { audit: Pick<Audit, 'listEvents'>; directory: Pick<ConsumerDirectory, 'newestFirst'> },
+  cursors: CursorCodec,
+): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/admin/audit-events',

@@ -18,11 +18,6 @@ const shared = {
   },
 } as const;
 
-interface Served {
-  html: StaticBody;
-  markdown: StaticBody;
-}
-
 export function guideRoutes(publicUrl: () => string): Route[] {
   const pages = remembered(() => serveGuides(publicUrl()), publicUrl);
   const answer = async (name: string, headers: Parameters<typeof answerWith>[1]) => {
@@ -61,7 +56,9 @@ export function guideRoutes(publicUrl: () => string): Route[] {
   ];
 }
 
-async function serveGuides(publicUrl: string): Promise<ReadonlyMap<string, Served>> {
+async function serveGuides(
+  publicUrl: string,
+): Promise<ReadonlyMap<string, { html: StaticBody; markdown: StaticBody }>> {
   const all = await readGuides();
   const entries = all.map(async (guide) => {
     const [html, markdown] = await Promise.all([

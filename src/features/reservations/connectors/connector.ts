@@ -93,15 +93,13 @@ export interface TableOrder extends TableSlot {
   memberId: string;
   /** IANA name of the restaurant's time zone; null where nobody has said it, undefined in a plan of an older program. */
   timeZone?: string | null;
-  guest: TableGuest;
+  guest: {
+    /** 40 characters at most, as the family name. */
+    givenName: string;
+    familyName: string;
+    email: string;
+    /** With `+` and country code. */
+    phone: string;
+  };
   note?: string;
-}
-
-export interface TableGuest {
-  /** 40 characters at most, as the family name. */
-  givenName: string;
-  familyName: string;
-  email: string;
-  /** With `+` and country code. */
-  phone: string;
 }

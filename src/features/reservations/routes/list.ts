@@ -35,16 +35,14 @@ const filters = Type.Object(
   { additionalProperties: false },
 );
 
-interface ListParts {
-  reservations: Reservations;
-  memberSource: MemberSource;
-}
-
 export function memberOf({ member_id }: ReservationView): string {
   return member_id;
 }
 
-export function listRoute({ reservations, memberSource }: ListParts, cursors: CursorCodec): Route {
+export function listRoute(
+  { reservations, memberSource }: { reservations: Reservations; memberSource: MemberSource },
+  cursors: CursorCodec,
+): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/reservations',

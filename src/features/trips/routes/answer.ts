@@ -8,15 +8,19 @@ import type { ItemAnswer, TripItem } from '../hand-off-trip.ts';
 
 export type Outcome = ItemAnswer | Problem;
 
-interface Answered {
+export function tripAnswer({
+  items,
+  outcomes,
+  tripId,
+  call,
+  respondAsync,
+}: {
   items: readonly TripItem[];
   outcomes: readonly Outcome[];
   tripId: string;
   call: Call;
   respondAsync: boolean;
-}
-
-export function tripAnswer({ items, outcomes, tripId, call, respondAsync }: Answered): RouteAnswer {
+}): RouteAnswer {
   const answered = outcomes.map((outcome, index) =>
     outcome instanceof Problem ? failedItem(outcome, (items[index] as TripItem).request.type, call) : outcome,
   );

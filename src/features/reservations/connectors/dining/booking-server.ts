@@ -37,13 +37,15 @@ export interface BookingServer {
    * Sends the same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
    * time for. Throws `PartnerFailure`; its `outcomeUnknown` covers all of the sends.
    */
-  sendWithRetries(method: Method, body: string, call: Call): Promise<PartnerAnswer>;
-}
-
-export interface PartnerAnswer {
-  body: unknown;
-  /** A send before the one that was answered may have changed something. */
-  earlierOutcomeUnknown: boolean;
+  sendWithRetries(
+    method: Method,
+    body: string,
+    call: Call,
+  ): Promise<{
+    body: unknown;
+    /** A send before the one that was answered may have changed something. */
+    earlierOutcomeUnknown: boolean;
+  }>;
 }
 
 export interface BookingServerOptions {

@@ -6,15 +6,14 @@ import { cancelRequest, partStatus, readReply } from './messages.ts';
 import { PartnerFailure } from './partner-failure.ts';
 import { statusOf } from './retrieve.ts';
 
-interface Parts {
-  server: BookingServer;
-  log: Log;
-}
-
 const unknownBooking = ['BOOKING_NOT_FOUND'];
 
 /** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
-export async function cancel({ server, log }: Parts, reference: string, call: Call): Promise<void> {
+export async function cancel(
+  { server, log }: { server: BookingServer; log: Log },
+  reference: string,
+  call: Call,
+): Promise<void> {
   const result = await send(server, reference, call);
   if (typeof result === 'string') return confirm(server, reference, result, call);
   const { cause, description } = result;

@@ -11,16 +11,13 @@ import { createPassword } from './password.ts';
 
 const checkMs = 5000;
 
-export interface DiningCheckOptions extends DiningSettings {
-  secrets: SecretsManager;
-  metrics: ReservationMetrics;
-}
-
 /**
  * Checks for the operator whether the partner answers and accepts our credentials; books nothing. Returns what it found.
  * Throws an error that says what to fix.
  */
-export async function checkDiningPartner(options: DiningCheckOptions): Promise<string> {
+export async function checkDiningPartner(
+  options: DiningSettings & { secrets: SecretsManager; metrics: ReservationMetrics },
+): Promise<string> {
   const http = createHttp(checkMs);
   const { secrets, passwordSecret: name } = options;
   const password = createPassword({ secrets, name, refreshSeconds: checkMs });

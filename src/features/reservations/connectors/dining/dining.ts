@@ -19,19 +19,21 @@ interface PartnerHealth {
   check(): Promise<ConnectionState>;
 }
 
-interface PartnerHealthOptions {
-  log: Log;
-  password: Pick<Password, 'generation'>;
-  /** Throws `PartnerFailure`. */
-  healthCheck: () => Promise<unknown>;
-}
-
 /**
  * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
  * credentials, so refused credentials of other calls are remembered until they work or are replaced. They are logged for
  * the operator: such credentials live six months, and only a person can renew them.
  */
-function createPartnerHealth({ log, password, healthCheck }: PartnerHealthOptions): PartnerHealth {
+function createPartnerHealth({
+  log,
+  password,
+  healthCheck,
+}: {
+  log: Log;
+  password: Pick<Password, 'generation'>;
+  /** Throws `PartnerFailure`. */
+  healthCheck: () => Promise<unknown>;
+}): PartnerHealth {
   let refused: number | undefined;
   const isRefused = () => refused === password.generation;
   const probe = shareProbe(async () => {

@@ -73,14 +73,15 @@ export function failureOfStatus(status: number, retryAfter: number | undefined):
   });
 }
 
-interface Wording {
-  code: ProblemCode;
-  detail: string;
-  /** Seconds, where the partner names none. */
-  retryAfter?: number;
-}
-
-const wordings: Record<PartnerFailureKind, Wording> = {
+const wordings: Record<
+  PartnerFailureKind,
+  {
+    code: ProblemCode;
+    detail: string;
+    /** Seconds, where the partner names none. */
+    retryAfter?: number;
+  }
+> = {
   timeout: { code: 'partner_timeout', detail: "The dining partner didn't answer in time." },
   unreachable: {
     code: 'partner_unavailable',

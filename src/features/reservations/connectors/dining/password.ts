@@ -13,13 +13,15 @@ export interface Password {
   stop(): void;
 }
 
-export interface PasswordOptions {
+export function createPassword({
+  secrets,
+  name,
+  refreshSeconds,
+}: {
   secrets: SecretsManager;
   name: string;
   refreshSeconds: number;
-}
-
-export function createPassword({ secrets, name, refreshSeconds }: PasswordOptions): Password {
+}): Password {
   let known: string | undefined;
   let generation = 0;
   let readAt = Number.NEGATIVE_INFINITY;
