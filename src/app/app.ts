@@ -63,11 +63,6 @@ async function connectCrm(platform: Platform): Promise<Connected> {
   return { crm, resources, org };
 }
 
-export interface App {
-  start(): Promise<Started>;
-  close(): Promise<void>;
-}
-
 export interface Started {
   url: string;
   operationsUrl: string | undefined;
@@ -84,7 +79,7 @@ export interface Surroundings {
   stores?: Stores;
 }
 
-export function createApp(settings: Settings, log: Log, { workerMetrics, stores }: Surroundings = {}): App {
+export function createApp(settings: Settings, log: Log, { workerMetrics, stores }: Surroundings = {}) {
   const opened = new AsyncDisposableStack();
   const stop = new AbortController();
   const metrics = workerMetrics ?? createAllMetrics();
@@ -129,11 +124,11 @@ export function createApp(settings: Settings, log: Log, { workerMetrics, stores 
   }
 
   return {
-    start: () => {
+    start: (): Promise<Started> => {
       starting ??= start();
       return starting;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       // What is still open near the end is cut, so that there is time to save all else.
       const cut = setTimeout(
         () => server?.server.closeAllConnections(),
@@ -149,6 +144,8 @@ export function createApp(settings: Settings, log: Log, { workerMetrics, stores 
     },
   };
 }
+
+export type App = ReturnType<typeof createApp>;
 
 async function openTls({ settings, log, metrics, opened }: Process): Promise<TlsServer | undefined> {
   if (settings.tls.certFile === undefined) return undefined;

@@ -14,22 +14,7 @@ export interface Exchange {
   response: ServerResponse;
 }
 
-export interface Connections {
-  latest(socket: Socket): Exchange | undefined;
-  askForBody(request: IncomingMessage): void;
-  /**
-   * Ends a connection with input that will not be used. Closing it at once would make the kernel reset it, and a client
-   * that still sends would lose the answer. So the input is read and dropped, up to a bound.
-   */
-  endSlowly(socket: Socket): void;
-  /**
-   * Waits a second at most for connections that are being ended slowly. Then closes those on which no request is in
-   * progress: nothing was ever asked, part of a head has come, or only the rest of an answered request is awaited.
-   */
-  stop(): Promise<void>;
-}
-
-export function followConnections(server: Server, event: 'connection' | 'secureConnection'): Connections {
+export function followConnections(server: Server, event: 'connection' | 'secureConnection') {
   const open = new Set<Socket>();
   const exchanges = new Map<Socket, Exchange>();
   const ending = new Set<Socket>();
@@ -74,10 +59,18 @@ export function followConnections(server: Server, event: 'connection' | 'secureC
     server.emit('request', request, response);
   });
   return {
-    latest: (socket) => exchanges.get(socket),
-    askForBody: (request) => expecting.get(request)?.writeContinue(),
+    latest: (socket: Socket): Exchange | undefined => exchanges.get(socket),
+    askForBody: (request: IncomingMessage): void => expecting.get(request)?.writeContinue(),
+    /**
+     * Ends a connection with input that will not be used. Closing it at once would make the kernel reset it, and a client
+     * that still sends would lose the answer. So the input is read and dropped, up to a bound.
+     */
     endSlowly,
-    stop: async () => {
+    /**
+     * Waits a second at most for connections that are being ended slowly. Then closes those on which no request is in
+     * progress: nothing was ever asked, part of a head has come, or only the rest of an answered request is awaited.
+     */
+    stop: async (): Promise<void> => {
       isStopping = true;
       const closed = Promise.all(
         [...ending].map((socket) => new Promise((resolve) => socket.once('close', resolve))),
@@ -90,6 +83,8 @@ export function followConnections(server: Server, event: 'connection' | 'secureC
     },
   };
 }
+
+export type Connections = ReturnType<typeof followConnections>;
 
 function dropInput(socket: Socket, ending: Set<Socket>, forMs: number): void {
   ending.add(socket);

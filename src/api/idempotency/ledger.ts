@@ -67,20 +67,6 @@ export interface Claim {
 
 export type ExecutedAnswer = StoredAnswer & { isStored?: true };
 
-export interface Ledger {
-  /**
-   * Executes the request under its key, or answers from an earlier run. What `execute` returns is stored: a repeat gets
-   * it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
-   * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
-   * `idempotency_in_progress`, `store_unavailable`, and what `execute` and `admit` throw.
-   */
-  run(
-    request: KeyedRequest,
-    execute: (claim: Claim) => Promise<ExecutedAnswer>,
-    admit?: () => void,
-  ): Promise<{ answer: StoredAnswer; replayed: boolean }>;
-}
-
 export interface LedgerOptions {
   database: Database;
   metrics: Metrics;
@@ -92,7 +78,7 @@ export interface LedgerOptions {
 /** Requests that share a statement at most: other replicas may wait for its rows. */
 const batchSize = 100;
 
-export function createLedger({ database, metrics, retentionHours, statementsAtOnce }: LedgerOptions): Ledger {
+export function createLedger({ database, metrics, retentionHours, statementsAtOnce }: LedgerOptions) {
   const claims = new ClaimsTable(database, retentionHours);
   const leases = new LeasesTable(database);
   const batching = { inFlight: statementsAtOnce, batchSize, isShared: isUnavailable, isHung };
@@ -106,23 +92,6 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     execute: (completions: Completion[]) => claims.complete(completions),
     identity: ({ claim }) => identify(claim),
   });
-  async function executeOwned(
-    request: KeyedRequest,
-    row: ClaimRow,
-    execute: (claim: Claim) => Promise<ExecutedAnswer>,
-  ): Promise<ExecutedAnswer> {
-    const lease = recordLease(leases, request, row.fence);
-    try {
-      return await execute(ownedClaim(claims, request, row, lease));
-    } catch (error) {
-      // If even the release fails, the leases run out by themselves.
-      const hasWritten = await lease.endAfter(error).catch(() => true);
-      const isUntouched = !hasWritten && row.entity_tag_before === null;
-      await claims.release(request, row.fence, isUntouched).catch(() => undefined);
-      throw error;
-    }
-  }
-
   async function store(request: KeyedRequest, row: ClaimRow, answer: ExecutedAnswer): Promise<void> {
     const packed = await packAnswer(answer);
     const completion = { claim: request, fence: row.fence, answer: packed };
@@ -131,7 +100,17 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
   }
 
   return {
-    async run(request, execute, admit) {
+    /**
+     * Executes the request under its key, or answers from an earlier run. What `execute` returns is stored: a repeat gets
+     * it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
+     * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
+     * `idempotency_in_progress`, `store_unavailable`, and what `execute` and `admit` throw.
+     */
+    async run(
+      request: KeyedRequest,
+      execute: (claim: Claim) => Promise<ExecutedAnswer>,
+      admit?: () => void,
+    ): Promise<{ answer: StoredAnswer; replayed: boolean }> {
       let step = request.span?.child('internal', 'idempotency claim');
       try {
         const refusal = catchRefusal(admit);
@@ -145,7 +124,7 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
         metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
         step?.end();
         step = undefined;
-        const answer = await executeOwned(request, row, execute);
+        const answer = await executeOwned({ claims, leases, request, row }, execute);
         step = request.span?.child('internal', 'idempotency complete');
         if (!answer.isStored) await store(request, row, answer);
         return { answer, replayed: false };
@@ -155,6 +134,8 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     },
   };
 }
+
+export type Ledger = ReturnType<typeof createLedger>;
 
 function catchRefusal(admit: (() => void) | undefined): { error: unknown } | undefined {
   try {
@@ -174,6 +155,27 @@ async function answerUnadmitted(
   const earlier = await claims.find(request).catch(() => undefined);
   if (!earlier?.completed) throw refusal.error;
   return answerFromEarlier(earlier, request, metrics);
+}
+
+async function executeOwned(
+  {
+    claims,
+    leases,
+    request,
+    row,
+  }: { claims: ClaimsTable; leases: LeasesTable; request: KeyedRequest; row: ClaimRow },
+  execute: (claim: Claim) => Promise<ExecutedAnswer>,
+): Promise<ExecutedAnswer> {
+  const lease = recordLease(leases, request, row.fence);
+  try {
+    return await execute(ownedClaim(claims, request, row, lease));
+  } catch (error) {
+    // If even the release fails, the leases run out by themselves.
+    const hasWritten = await lease.endAfter(error).catch(() => true);
+    const isUntouched = !hasWritten && row.entity_tag_before === null;
+    await claims.release(request, row.fence, isUntouched).catch(() => undefined);
+    throw error;
+  }
 }
 
 function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {

@@ -49,13 +49,7 @@ function codesOf(permission: Exclude<Permission, { none: string }>): ProblemCode
   return codes;
 }
 
-export interface ProblemResponses {
-  /** By status. */
-  of(route: Route): JsonObject;
-  readonly components: { responses: JsonObject; examples: JsonObject; schemas: JsonObject };
-}
-
-export function createProblemResponses(): ProblemResponses {
+export function createProblemResponses() {
   const responses: JsonObject = Object.fromEntries(
     incomplete.map(([name, problem]) => [name, incompleteResponse(name, problem)]),
   );
@@ -69,7 +63,8 @@ export function createProblemResponses(): ProblemResponses {
     return componentRef('responses', name);
   };
   return {
-    of(route) {
+    /** By status. */
+    of(route: Route): JsonObject {
       const documented = [...codesByStatus(route)].filter(([status]) => !(status in route.answers));
       return {
         ...Object.fromEntries(documented.map(([status, codes]) => [status, respond(codes, route)])),
@@ -81,6 +76,8 @@ export function createProblemResponses(): ProblemResponses {
     components: { responses, examples, schemas: { Problem: problemSchema, Fault: faultSchema } },
   };
 }
+
+export type ProblemResponses = ReturnType<typeof createProblemResponses>;
 
 function codesByStatus(route: Route): Map<number, ProblemCode[]> {
   const order = Object.keys(problems) as ProblemCode[];

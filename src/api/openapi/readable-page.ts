@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { createStaticBody, type StaticBody } from '../static-body.ts';
+import { createStaticBody } from '../static-body.ts';
 import { type Operation, type Parameter, shellSample } from './code-samples.ts';
 import type { JsonObject } from './schemas.ts';
 
@@ -53,17 +53,11 @@ function withoutExampleUnlessRequired({ example, ...parameter }: Parameter): obj
     : { ...parameter, examples: { example: { value: example, 'x-disabled': true } } };
 }
 
-export interface ReadablePage {
-  html(): Promise<StaticBody>;
-  start(): Promise<StaticBody>;
-  scalar(): Promise<StaticBody>;
-}
-
 const javaScript = 'text/javascript; charset=utf-8';
 /** A part of Scalar would try whether it may make code out of text, which the policy forbids and reports. */
 const withoutEval = Buffer.from('globalThis.__zod_globalConfig = { jitless: true };\n');
 
-export function createReadablePage(path: string, document: () => string): ReadablePage {
+export function createReadablePage(path: string, document: () => string) {
   return {
     html: remembered(() => createStaticBody('text/html; charset=utf-8', Buffer.from(html(path)))),
     start: remembered(
@@ -75,6 +69,8 @@ export function createReadablePage(path: string, document: () => string): Readab
     ),
   };
 }
+
+export type ReadablePage = ReturnType<typeof createReadablePage>;
 
 export function remembered<T>(make: () => Promise<T>, source = () => ''): () => Promise<T> {
   let made: Promise<T> | undefined;

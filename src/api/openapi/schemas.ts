@@ -15,14 +15,6 @@ interface Keywords extends JsonObject {
   examples?: unknown[];
 }
 
-export interface SchemaWriter {
-  /** Closed, since unknown fields and values of requests are refused. */
-  request(schema: TSchema): JsonObject;
-  /** Open, since fields and values of answers may be added within a version. */
-  answer(schema: TSchema): JsonObject;
-  readonly components: JsonObject;
-}
-
 type Side = 'request' | 'answer';
 
 function ofToday({ [currentSchema]: current, ...schema }: Keywords): Keywords {
@@ -30,7 +22,7 @@ function ofToday({ [currentSchema]: current, ...schema }: Keywords): Keywords {
   return { ...schema, ...(current as () => Keywords)() };
 }
 
-export function createSchemaWriter(): SchemaWriter {
+export function createSchemaWriter() {
   const components: Record<string, JsonObject> = {};
   const write = (given: Keywords, side: Side): JsonObject => {
     const schema = ofToday(given);
@@ -44,11 +36,15 @@ export function createSchemaWriter(): SchemaWriter {
     return { $ref: `#/components/schemas/${schema.title}` };
   };
   return {
-    request: (schema) => write(schema as Keywords, 'request'),
-    answer: (schema) => write(schema as Keywords, 'answer'),
+    /** Closed, since unknown fields and values of requests are refused. */
+    request: (schema: TSchema): JsonObject => write(schema as Keywords, 'request'),
+    /** Open, since fields and values of answers may be added within a version. */
+    answer: (schema: TSchema): JsonObject => write(schema as Keywords, 'answer'),
     components,
   };
 }
+
+export type SchemaWriter = ReturnType<typeof createSchemaWriter>;
 
 export function inlineSchema(schema: TSchema): JsonObject {
   const { title: _, ...rest } = ofToday(schema as Keywords);

@@ -91,19 +91,13 @@ const nonceBytes = 12;
 const tagBytes = 16;
 const versionBytes = 4;
 
-export interface CursorCodec {
-  encode(position: unknown, list: string): string;
-  /** Throws `invalid_cursor`. */
-  decode(cursor: string, list: string): unknown;
-}
-
 /**
  * Cursors are positions under AES-256-GCM; the list and its filters are authenticated with them, so that a cursor is
  * good for that list only. `keys` gives the keys as they are now: those of a version that is gone open nothing.
  */
-export function createCursorCodec(keys: () => KeySet): CursorCodec {
+export function createCursorCodec(keys: () => KeySet) {
   return {
-    encode(position, list) {
+    encode(position: unknown, list: string): string {
       const { version, key } = keys().current;
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(list));
@@ -112,7 +106,8 @@ export function createCursorCodec(keys: () => KeySet): CursorCodec {
       const sealed = [cipher.update(JSON.stringify(position), 'utf8'), cipher.final()];
       return Buffer.concat([head, nonce, ...sealed, cipher.getAuthTag()]).toString('base64url');
     },
-    decode(cursor, list) {
+    /** Throws `invalid_cursor`. */
+    decode(cursor: string, list: string): unknown {
       try {
         const bytes = Buffer.from(cursor, 'base64url');
         const key = keys().get(bytes.readUInt32BE(0));
@@ -130,6 +125,8 @@ export function createCursorCodec(keys: () => KeySet): CursorCodec {
     },
   };
 }
+
+export type CursorCodec = ReturnType<typeof createCursorCodec>;
 
 function invalidCursor(): Problem {
   const message = 'does not belong to this list with these filters; use next_cursor from the previous page';

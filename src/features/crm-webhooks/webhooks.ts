@@ -80,18 +80,7 @@ interface WebhooksOptions {
   clock?: () => number;
 }
 
-export interface Webhooks {
-  /** Why a request with these headers and this body is refused; undefined where it is not. Throws `secrets_unavailable`. */
-  checkSignature(headers: IncomingHttpHeaders, body: Buffer): SignatureFault | undefined;
-  /** Stores a webhook, and has it processed soon if its id is new. Throws `store_unavailable`. */
-  receive(webhook: ReceivedWebhook): Promise<'accepted' | 'duplicate'>;
-  /** Deletes what is older than its retention. Throws what the database does. */
-  deleteOld(signal?: AbortSignal): Promise<void>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
-export function createWebhooks(options: WebhooksOptions): Webhooks {
+export function createWebhooks(options: WebhooksOptions) {
   const { database, log, metrics, apply, retentionDays, clock = wallMs } = options;
   const table = new WebhooksTable(database);
   const secrets = createWebhookSecrets(options);
@@ -99,7 +88,8 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
   let processing: Polling | undefined;
   const count = (result: string) => metrics.webhooks.inc({ result });
   return {
-    checkSignature(headers, body) {
+    /** Why a request with these headers and this body is refused; undefined where it is not. Throws `secrets_unavailable`. */
+    checkSignature(headers: IncomingHttpHeaders, body: Buffer): SignatureFault | undefined {
       if (secrets.value === undefined) {
         const detail = "The secrets manager that holds the webhook secrets isn't available.";
         throw new Problem('secrets_unavailable', detail, { retryAfter: 5 });
@@ -108,7 +98,8 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       if (fault !== undefined) count('refused');
       return fault;
     },
-    async receive(webhook) {
+    /** Stores a webhook, and has it processed soon if its id is new. Throws `store_unavailable`. */
+    async receive(webhook: ReceivedWebhook): Promise<'accepted' | 'duplicate'> {
       const isNew = await orUnavailable(() => table.add(webhook), { keeps: 'keeps webhooks', retryAfter: 5 });
       count(isNew ? 'accepted' : 'duplicate');
       options.onReceived();
@@ -118,15 +109,19 @@ export function createWebhooks(options: WebhooksOptions): Webhooks {
       else if (isNew) count('ignored');
       return isNew ? 'accepted' : 'duplicate';
     },
-    deleteOld: async (signal) => void (await table.deleteOlderThan(retentionDays, signal)),
-    async start() {
+    /** Deletes what is older than its retention. Throws what the database does. */
+    deleteOld: async (signal?: AbortSignal): Promise<void> =>
+      void (await table.deleteOlderThan(retentionDays, signal)),
+    async start(): Promise<void> {
       await secrets.start();
       processing = startPolling({ what: 'webhooks', check: (stopping) => processor.run(stopping), log });
       processing.wake();
     },
-    async stop() {
+    async stop(): Promise<void> {
       await processing?.stop();
       await secrets.stop();
     },
   };
 }
+
+export type Webhooks = ReturnType<typeof createWebhooks>;

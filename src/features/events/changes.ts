@@ -16,22 +16,12 @@ const mostSeconds = 600;
 /** Records that were deleted so many days ago are gone from the CRM's recycle bin, too. */
 const restorableDays = 40;
 
-export interface Changes {
-  /** Something has changed: looks soon, at most every `changes.minimumSeconds`. */
-  nudge(): void;
-  /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
-  missing(resource: Resource, externalId: string, call: Call): Promise<void>;
-  health(): Promise<ConnectionState>;
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
-
 export function createChanges(
   options: Omit<ReaderOptions, 'table' | 'missing' | 'wake'> & {
     database: Database;
     records: Pick<Records, 'find' | 'now'>;
   },
-): Changes {
+) {
   const { database, log, pollSeconds } = options;
   const table = new ReaderTable(database);
   let polling: Polling | undefined;
@@ -48,13 +38,15 @@ export function createChanges(
   const missing = new MissingRecords({ ...options, table: missingTable });
   const reader = new ChangeReader({ ...options, table, missing, wake: () => polling?.wake() });
   return {
-    nudge: () => reader.nudge(),
-    async missing(resource, externalId, call) {
+    /** Something has changed: looks soon, at most every `changes.minimumSeconds`. */
+    nudge: (): void => reader.nudge(),
+    /** Notes that the CRM has no record with this External ID that the caller may see. Never rejects. */
+    async missing(resource: Resource, externalId: string, call: Call): Promise<void> {
       // If this fails, the next comparison finds the record.
       const noted = await missingTable.note([missingIdOf(resource, externalId, call)]).catch(() => 0);
       if (noted > 0) reader.nudge();
     },
-    async health() {
+    async health(): Promise<ConnectionState> {
       const { state } = reader;
       if (state === undefined || state.completedAgo === null)
         return { connected: false, seconds_behind: null };
@@ -67,13 +59,13 @@ export function createChanges(
         ...(isRecentAbsence(state.absentAgo) && { deletions_missed: true }),
       };
     },
-    async start() {
+    async start(): Promise<void> {
       // Before requests are taken, so that the first of them has an event. Where the database fails, the check does it.
       await prepare().catch(() => undefined);
       polling = startPolling({ what: 'changes in the CRM', check, log });
       polling.wake();
     },
-    async stop() {
+    async stop(): Promise<void> {
       reader.stop();
       await polling?.stop();
     },

@@ -22,12 +22,6 @@ export interface AccessTokensOptions {
   clock: () => number;
 }
 
-export interface AccessTokens {
-  /** `credential`: what has authenticated the consumer. Throws `Problem` secrets_unavailable. */
-  issue(consumerId: string, credential: string, scope: string): Promise<string>;
-  authenticate(token: string): Authentication | Promise<Authentication>;
-}
-
 interface Verified {
   consumerId: string;
   credential: string;
@@ -39,7 +33,7 @@ interface Verified {
 }
 
 /** Access tokens as RFC 9068 has them. A public key that has authenticated the consumer is in the claim `key`. */
-export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
+export function createAccessTokens(options: AccessTokensOptions) {
   const { keys, clock } = options;
   // By hash: what lies in memory is of no use to anybody else.
   const remembered = new Map<string, Verified>();
@@ -62,8 +56,10 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     return authentication;
   };
   return {
-    issue: (consumerId, credential, scope) => sign(consumerId, credential, scope, options),
-    authenticate: (token) => {
+    /** `credential`: what has authenticated the consumer. Throws `Problem` secrets_unavailable. */
+    issue: (consumerId: string, credential: string, scope: string): Promise<string> =>
+      sign(consumerId, credential, scope, options),
+    authenticate: (token: string): Authentication | Promise<Authentication> => {
       if (token.length > maxTokenLength) return unknownKey;
       if (generation !== keys.generation) remembered.clear();
       generation = keys.generation;
@@ -76,6 +72,8 @@ export function createAccessTokens(options: AccessTokensOptions): AccessTokens {
     },
   };
 }
+
+export type AccessTokens = ReturnType<typeof createAccessTokens>;
 
 function sign(
   consumerId: string,

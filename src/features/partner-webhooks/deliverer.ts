@@ -67,11 +67,6 @@ interface DelivererOptions {
   >;
 }
 
-export interface Deliverer {
-  wake(): void;
-  stop(): Promise<void>;
-}
-
 /** Deliveries that one statement leases; their data may be 256 KiB each. */
 const leasedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
@@ -85,7 +80,7 @@ const gatherMs = 10;
 /** The endpoint says that it is not to be used any more. */
 const goneStatus = 410;
 
-export function startDeliverer(options: DelivererOptions): Deliverer {
+export function startDeliverer(options: DelivererOptions) {
   const deliverer = new RunningDeliverer(options);
   const polling = startPolling({
     what: 'deliveries',
@@ -95,13 +90,15 @@ export function startDeliverer(options: DelivererOptions): Deliverer {
   });
   deliverer.start(polling.wake);
   return {
-    wake: () => polling.wake(),
-    stop: async () => {
+    wake: (): void => polling.wake(),
+    stop: async (): Promise<void> => {
       await polling.stop();
       await deliverer.finish();
     },
   };
 }
+
+export type Deliverer = ReturnType<typeof startDeliverer>;
 
 class RunningDeliverer {
   readonly #options: DelivererOptions;

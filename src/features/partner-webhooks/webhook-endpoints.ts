@@ -3,7 +3,7 @@ import { createOutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { createEndpointAdministration, type EndpointAdministration } from './administration.ts';
+import { createEndpointAdministration } from './administration.ts';
 import { type Deliverer, startDeliverer } from './deliverer.ts';
 import { DeliveriesTable } from './deliveries-table.ts';
 import { DeliveryQueue } from './delivery-queue.ts';
@@ -25,19 +25,9 @@ interface WebhookEndpointsOptions {
   timeoutMs?: number;
 }
 
-export interface WebhookEndpoints {
-  administration: EndpointAdministration;
-  /** Deletes deliveries that are older than their retention. Throws what the database does. */
-  deleteOld(signal?: AbortSignal): Promise<void>;
-  /** Deletes deliveries of endpoints that no longer exist. Throws what the database does. */
-  deleteOrphans(signal?: AbortSignal): Promise<void>;
-  start(): void;
-  stop(): Promise<void>;
-}
-
 const usualTimeoutMs = 15_000;
 
-export function createWebhookEndpoints(options: WebhookEndpointsOptions): WebhookEndpoints {
+export function createWebhookEndpoints(options: WebhookEndpointsOptions) {
   const { database, owners, log, timeoutMs = usualTimeoutMs } = options;
   const endpoints = new EndpointsTable(database);
   const deliveries = new DeliveriesTable(database);
@@ -68,16 +58,20 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions): Webhoo
       addresses,
       wake: () => deliverer?.wake(),
     }),
-    deleteOld: (signal) => deliveries.deleteOld(options.retentionDays, signal),
-    deleteOrphans: (signal) => deliveries.deleteOrphans(signal),
-    start: () => {
+    /** Deletes deliveries that are older than their retention. Throws what the database does. */
+    deleteOld: (signal?: AbortSignal): Promise<void> => deliveries.deleteOld(options.retentionDays, signal),
+    /** Deletes deliveries of endpoints that no longer exist. Throws what the database does. */
+    deleteOrphans: (signal?: AbortSignal): Promise<void> => deliveries.deleteOrphans(signal),
+    start: (): void => {
       const disable = endpoints.disable.bind(endpoints);
       const queue = new DeliveryQueue(database);
       deliverer = startDeliverer({ ...options, queue, secrets, http, loadConsumers, disable });
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       await deliverer?.stop();
       await http.close();
     },
   };
 }
+
+export type WebhookEndpoints = ReturnType<typeof createWebhookEndpoints>;

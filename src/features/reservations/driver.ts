@@ -16,14 +16,6 @@ const pauses = { first: 1, most: 30 };
 /** The partner's decision is asked for less and less often. */
 const polls = { first: firstPoll, most: 60 };
 
-export interface Driver {
-  /**
-   * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
-   * plan meanwhile, or no request waited for it. Throws what stopped it; the plan was given back then.
-   */
-  drive(plan: TakenPlan, call: Call, options?: { fresh?: boolean }): Promise<StoredAnswer | undefined>;
-}
-
 export interface DriverOptions {
   plans: PlansTable;
   systems: Systems;
@@ -32,7 +24,7 @@ export interface DriverOptions {
   answer: (plan: Plan, outcome: RequestOutcome) => StoredAnswer;
 }
 
-export function createDriver({ plans, systems, log, metrics, answer }: DriverOptions): Driver {
+export function createDriver({ plans, systems, log, metrics, answer }: DriverOptions) {
   /** Executes the next step; undefined where another driver has the plan by now. */
   async function advance(plan: TakenPlan, fresh: boolean, call: Call) {
     const move = await takeStep({ plan, fresh, systems, call }).catch(async (error: unknown) => {
@@ -81,7 +73,15 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
   }
 
   return {
-    async drive(started, call, { fresh = false } = {}) {
+    /**
+     * Drives until the keyed request is answered or nothing is left to do. Undefined where another driver has taken the
+     * plan meanwhile, or no request waited for it. Throws what stopped it; the plan was given back then.
+     */
+    async drive(
+      started: TakenPlan,
+      call: Call,
+      { fresh = false }: { fresh?: boolean } = {},
+    ): Promise<StoredAnswer | undefined> {
       let plan = started;
       let isFresh = fresh;
       for (;;) {

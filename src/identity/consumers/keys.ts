@@ -42,16 +42,7 @@ export interface KeySets {
   readonly cursor: KeySet;
 }
 
-export interface Keys {
-  /** Undefined until they were read once. */
-  readonly loaded: KeySets | undefined;
-  /** Reads them once. Throws `KeyUnusable`, `SecretsUnavailable`. */
-  load(): Promise<KeySets>;
-  /** Reads them again; what was read before stays valid if that fails. Throws as `load`. */
-  refresh(): Promise<KeySets>;
-}
-
-export function createKeys(secrets: SecretsManager): Keys {
+export function createKeys(secrets: SecretsManager) {
   let loaded: KeySets | undefined;
   const readWith = async (read: typeof loadOrCreateKey) => {
     // In this order, and before any consumer is made: so none of them is missing once a consumer exists.
@@ -61,10 +52,15 @@ export function createKeys(secrets: SecretsManager): Keys {
     return loaded;
   };
   return {
+    /** Undefined until they were read once. */
     get loaded() {
       return loaded;
     },
-    load: async () => loaded ?? readWith(loadOrCreateKey),
-    refresh: () => readWith(loadKey),
+    /** Reads them once. Throws `KeyUnusable`, `SecretsUnavailable`. */
+    load: async (): Promise<KeySets> => loaded ?? readWith(loadOrCreateKey),
+    /** Reads them again; what was read before stays valid if that fails. Throws as `load`. */
+    refresh: (): Promise<KeySets> => readWith(loadKey),
   };
 }
+
+export type Keys = ReturnType<typeof createKeys>;

@@ -15,18 +15,6 @@ export interface RateLimit {
   isReached(key: string): boolean;
 }
 
-export interface RateLimits {
-  /** By consumer id. Where it is off it holds for consumers with a limit of their own only. */
-  requests: RateLimit;
-  /** By address; undefined where it is off. */
-  failures: RateLimit | undefined;
-  /** By address; undefined where it is off. */
-  unauthenticated: RateLimit | undefined;
-  /** By consumer id: counts requests that were refused or needed no credentials, and refuses none itself. */
-  refusals: Pick<RateLimit, 'take' | 'isReached'>;
-  stop(): void;
-}
-
 /** Reconciles with the other replicas each second until `stop`. */
 export function createRateLimits(options: {
   /** Requests a minute for each consumer; 0: no limit. */
@@ -39,7 +27,7 @@ export function createRateLimits(options: {
   metrics: Pick<Metrics, 'rateLimitRefusals'>;
   /** Milliseconds since 1970; the system's clock if left out. */
   clock?: () => number;
-}): RateLimits {
+}) {
   const { cache, metrics, clock = wallMs } = options;
   const counters: RateCounter[] = [];
   const count = (name: string, perMinute: number): RateLimit => {
@@ -75,13 +63,19 @@ export function createRateLimits(options: {
   reconciling.unref();
   sweeping.unref();
   return {
+    /** By consumer id. Where it is off it holds for consumers with a limit of their own only. */
     requests,
+    /** By address; undefined where it is off. */
     failures,
+    /** By address; undefined where it is off. */
     unauthenticated,
+    /** By consumer id: counts requests that were refused or needed no credentials, and refuses none itself. */
     refusals,
-    stop: () => {
+    stop: (): void => {
       clearInterval(reconciling);
       clearInterval(sweeping);
     },
   };
 }
+
+export type RateLimits = ReturnType<typeof createRateLimits>;

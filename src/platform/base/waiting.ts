@@ -55,11 +55,6 @@ export async function waitUntilAvailable<T>(
 /** How often each replica checks: work of a dead process is due once its lease is over. */
 const usualPollMs = 2000;
 
-export interface Polling {
-  wake(): void;
-  stop(): Promise<void>;
-}
-
 /**
  * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time.
  */
@@ -75,7 +70,7 @@ export function startPolling({
   log: { warn(details: object, message: string): void };
   /** Milliseconds between two checks; two seconds if left out. */
   pollMs?: number;
-}): Polling {
+}) {
   const stop = new AbortController();
   let isFailing = false;
 
@@ -93,8 +88,8 @@ export function startPolling({
 
   const timer = setInterval(() => void poll(), pollMs);
   return {
-    wake: () => void poll(),
-    async stop() {
+    wake: (): void => void poll(),
+    async stop(): Promise<void> {
       stop.abort();
       clearInterval(timer);
       // Waits for the one under way, if there is one.
@@ -102,6 +97,8 @@ export function startPolling({
     },
   };
 }
+
+export type Polling = ReturnType<typeof startPolling>;
 
 const tickMs = 200;
 const longestMs = 1000;

@@ -5,11 +5,6 @@ import type { Log } from '../observability/log.ts';
 /** How often a quiet connection is checked: one whose peer vanished would stay silent for ever. */
 const heartbeatMs = 10_000;
 
-export interface RedisSubscriber {
-  subscribe(channel: string, onMessage: (message: string) => void, onReconnect?: () => void): () => void;
-  close(): void;
-}
-
 interface Listener {
   onMessage: (message: string) => void;
   onReconnect: (() => void) | undefined;
@@ -19,7 +14,7 @@ interface Listener {
  * Announcements over a connection of their own, which Redis demands for subscribing. `onReconnect` is called each
  * time the server confirms a subscription, the first time included: before that moment announcements were missed.
  */
-export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
+export function createRedisSubscriber(redis: Redis, log: Log) {
   const channels = new Map<string, Set<Listener>>();
 
   const join = (channel: string) => {
@@ -51,20 +46,22 @@ export function createRedisSubscriber(redis: Redis, log: Log): RedisSubscriber {
   };
 
   return {
-    subscribe(channel, onMessage, onReconnect) {
+    subscribe(channel: string, onMessage: (message: string) => void, onReconnect?: () => void): () => void {
       const listener = { onMessage, onReconnect };
       const listeners = channels.get(channel);
       channels.set(channel, (listeners ?? new Set()).add(listener));
       if (listeners === undefined) join(channel);
       return () => leave(channel, listener);
     },
-    close() {
+    close(): void {
       clearInterval(heartbeat);
       channels.clear();
       redis.disconnect();
     },
   };
 }
+
+export type RedisSubscriber = ReturnType<typeof createRedisSubscriber>;
 
 /** A listener that fails does not keep the others from being called. */
 function callAll(listeners: Set<Listener> | undefined, call: (listener: Listener) => void, log: Log): void {

@@ -31,22 +31,13 @@ export class AddressFailure extends Error {
   }
 }
 
-export interface CheckedAddresses {
-  /** Fault of a URL by its text alone, as the end of a sentence; undefined where there is none. */
-  faultOfText(url: string): string | undefined;
-  /** Fault of a URL by its text and the addresses of its host. One that cannot be looked up now may be known later: no fault. */
-  faultOf(url: string): Promise<string | undefined>;
-  /** The addresses of a host, all of which may be reached. Throws `AddressFailure`. */
-  of(host: string): Promise<readonly string[]>;
-}
-
 /** Milliseconds for one name server; there may be several. */
 const longestAnswerMs = 1500;
 const longestLookUpMs = 4000;
 const lowestFreePort = 1024;
 const usualPorts = new Set(['', '80', '443']);
 
-export function createCheckedAddresses(rules: AddressRules): CheckedAddresses {
+export function createCheckedAddresses(rules: AddressRules) {
   const { resolve = createResolve() } = rules;
   const isPrivate = compileNetworks(rules.privateNetworks);
   const isAllowed = (address: string) => isPublicAddress(address) || isPrivate(address);
@@ -59,9 +50,12 @@ export function createCheckedAddresses(rules: AddressRules): CheckedAddresses {
 
   const faultOfText = (text: string) => faultOfUrl(text, rules.httpToLoopback);
   return {
+    /** The addresses of a host, all of which may be reached. Throws `AddressFailure`. */
     of,
+    /** Fault of a URL by its text alone, as the end of a sentence; undefined where there is none. */
     faultOfText,
-    async faultOf(text) {
+    /** Fault of a URL by its text and the addresses of its host. One that cannot be looked up now may be known later: no fault. */
+    async faultOf(text: string): Promise<string | undefined> {
       const fault = faultOfText(text);
       if (fault !== undefined) return fault;
       const isBlocked = (error: unknown) =>
@@ -71,6 +65,8 @@ export function createCheckedAddresses(rules: AddressRules): CheckedAddresses {
     },
   };
 }
+
+export type CheckedAddresses = ReturnType<typeof createCheckedAddresses>;
 
 function faultOfUrl(text: string, httpToLoopback: boolean): string | undefined {
   const url = URL.parse(text);

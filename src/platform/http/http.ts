@@ -56,18 +56,7 @@ export class HttpFailure extends Error {
 /** Leaving the loop over the chunks ends the exchange. */
 type ReadChunks<T> = (head: HttpHead, chunks: AsyncIterable<Uint8Array>) => Promise<T>;
 
-export interface Http {
-  /** Sends a request and reads the whole answer, whatever its status; follows no redirect. Throws `HttpFailure`. */
-  exchange(request: HttpRequest): Promise<HttpAnswer>;
-  /**
-   * Sends a request and hands its answer to `read` as it arrives, unpacked. What `read` does not consume is not fetched.
-   * The chunks throw `HttpFailure`, and so does this; errors of `read` pass as they are.
-   */
-  stream<T>(request: HttpRequest, read: ReadChunks<T>): Promise<T>;
-  close(): Promise<void>;
-}
-
-export function createHttp(timeoutMs: number): Http {
+export function createHttp(timeoutMs: number) {
   const agent = new Agent({
     // Shorter than a call, so that a host that does not answer counts as unreachable and not as an unknown outcome.
     connect: { timeout: Math.min(5000, timeoutMs * 0.8) },
@@ -82,13 +71,20 @@ export function createHttp(timeoutMs: number): Http {
   });
   const dispatcher = agent.compose(sendInTime);
   return {
-    exchange: (options) => exchange(dispatcher, options),
-    stream: (options, read) => stream(dispatcher, options, read),
-    close: async () => {
+    /** Sends a request and reads the whole answer, whatever its status; follows no redirect. Throws `HttpFailure`. */
+    exchange: (options: HttpRequest): Promise<HttpAnswer> => exchange(dispatcher, options),
+    /**
+     * Sends a request and hands its answer to `read` as it arrives, unpacked. What `read` does not consume is not fetched.
+     * The chunks throw `HttpFailure`, and so does this; errors of `read` pass as they are.
+     */
+    stream: <T>(options: HttpRequest, read: ReadChunks<T>): Promise<T> => stream(dispatcher, options, read),
+    close: async (): Promise<void> => {
       if (!agent.closed && !agent.destroyed) await agent.close();
     },
   };
 }
+
+export type Http = ReturnType<typeof createHttp>;
 
 type TimedOptions = Dispatcher.DispatchOptions & { sendBefore?: number };
 

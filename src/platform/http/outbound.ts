@@ -29,24 +29,23 @@ interface OutboundRequest {
 /** Too little time was left to send it, or to hear its outcome. */
 export class TooLate extends Error {}
 
-export interface OutboundHttp {
-  /**
-   * Sends a body, and waits for the head of the answer; follows no redirect, and uses no proxy of the environment. Throws
-   * `OutboundFailure`, `TooLate`, and the reason of the signal.
-   */
-  post(request: OutboundRequest): Promise<{ status: number; retryAfter: string | undefined }>;
-  close(): Promise<void>;
-}
-
 /** Bytes of an answer that are read at most, so that its connection can be used again. */
 const maxAnswerBytes = 64 * 1024;
 
 /** `timeoutMs`: for everything, from looking up the name to the last byte that is read. */
-export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: number): OutboundHttp {
+export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: number) {
   const agent = createAgent(addresses, timeoutMs);
   const dispatcher = agent.compose(sendInTime);
   return {
-    async post({ signal: given, deadline, ...wanted }) {
+    /**
+     * Sends a body, and waits for the head of the answer; follows no redirect, and uses no proxy of the environment. Throws
+     * `OutboundFailure`, `TooLate`, and the reason of the signal.
+     */
+    async post({
+      signal: given,
+      deadline,
+      ...wanted
+    }: OutboundRequest): Promise<{ status: number; retryAfter: string | undefined }> {
       // The owner of the URL has all of its time to answer.
       if (now() + timeoutMs > deadline) throw new TooLate();
       if (addresses.faultOfText(wanted.url) !== undefined) throw new OutboundFailure('blocked_address');
@@ -64,9 +63,11 @@ export function createOutboundHttp(addresses: CheckedAddresses, timeoutMs: numbe
         throw late.aborted ? new OutboundFailure('timeout') : asFailure(error);
       }
     },
-    close: () => agent.destroy(),
+    close: (): Promise<void> => agent.destroy(),
   };
 }
+
+export type OutboundHttp = ReturnType<typeof createOutboundHttp>;
 
 function send(
   dispatcher: Dispatcher,

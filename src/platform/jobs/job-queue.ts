@@ -21,12 +21,6 @@ export interface Job {
   retries?: number;
 }
 
-export interface JobQueue {
-  start(): Promise<void>;
-  stop(): Promise<void>;
-  runSoon(name: string): Promise<void>;
-}
-
 interface JobQueueOptions {
   database: Database;
   log: Log;
@@ -45,7 +39,7 @@ const stepMs = 120_000;
 const pollSeconds = 5;
 
 /** Jobs through pg-boss: each is done by exactly one replica, and a replica that dies leaves it to another. */
-export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions): JobQueue {
+export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions) {
   const failures = new QueueFailures(log);
   const boss = new PgBoss({
     db: { executeSql: (text, values) => failures.watch(() => database.execute(text, values)) },
@@ -88,7 +82,7 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
   }
 
   return {
-    start: () => {
+    start: (): Promise<void> => {
       starting ??= start().catch(async (error: unknown) => {
         // Another start would forget the timers of one that failed halfway; they would keep the process alive.
         await boss.stop({ graceful: false, close: false }).catch(() => {});
@@ -97,15 +91,17 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
       });
       return starting;
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       stopping.abort();
       await starting?.catch(() => {});
       clearInterval(counting);
       await boss.stop({ graceful: true, close: false, timeout: 10_000 });
     },
-    runSoon: async (name) => void (await boss.send(name)),
+    runSoon: async (name: string): Promise<void> => void (await boss.send(name)),
   };
 }
+
+export type JobQueue = ReturnType<typeof createJobQueue>;
 
 /** A failure with the same message is logged again after so long. */
 const repeatMs = 60_000;

@@ -2,12 +2,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { answerLimits, limitConnections, trackedResponses } from '../http/connections.ts';
 
-interface OperationsServer {
-  /** Resolves to the URL. */
-  listen(host: string, port: number): Promise<string>;
-  close(): Promise<void>;
-}
-
 const maxConnections = 100;
 
 /**
@@ -17,7 +11,7 @@ const maxConnections = 100;
 export function createOperationsServer(
   source: { readonly contentType: string; metrics(): Promise<string> },
   isReady: () => boolean,
-): OperationsServer {
+) {
   const server: Server = createServer(trackedResponses, (request, response) => {
     const path = request.url?.split('?', 1)[0];
     if (path === '/livez') return answer(200, 'alive');
@@ -39,12 +33,13 @@ export function createOperationsServer(
     originOf: (address) => address,
   });
   return {
-    listen: (host, port) =>
+    /** Resolves to the URL. */
+    listen: (host: string, port: number): Promise<string> =>
       new Promise((resolve, reject) => {
         server.once('error', reject);
         server.listen(port, host, () => resolve(urlOf(server)));
       }),
-    close: () =>
+    close: (): Promise<void> =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();

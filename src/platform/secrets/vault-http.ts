@@ -30,14 +30,8 @@ export interface VaultAnswer {
   body: Readonly<Record<string, unknown>> | undefined;
 }
 
-export interface VaultHttp {
-  /** Sends a call and reads the answer, whatever its status. Throws `SecretsUnavailable` where there is none. */
-  call(call: VaultCall): Promise<VaultAnswer>;
-  close(): Promise<void>;
-}
-
 /** Vault's HTTP API (Vault documentation, HTTP API). No error holds what was sent or what came back. */
-export function createVaultHttp(options: VaultConnection): VaultHttp {
+export function createVaultHttp(options: VaultConnection) {
   const { timeoutMs = 5000, ca } = options;
   const agent = new Agent({
     connect: { timeout: timeoutMs, ...(ca === undefined ? {} : { ca }) },
@@ -47,7 +41,8 @@ export function createVaultHttp(options: VaultConnection): VaultHttp {
   });
   const once = (call: VaultCall) => exchange(agent, options, timeoutMs, call);
   return {
-    call: async (call) => {
+    /** Sends a call and reads the answer, whatever its status. Throws `SecretsUnavailable` where there is none. */
+    call: async (call: VaultCall): Promise<VaultAnswer> => {
       try {
         return await once(call).catch((error: unknown) => {
           // The server closed a kept connection just when it was used. A write may have been executed: no retry.
@@ -61,9 +56,11 @@ export function createVaultHttp(options: VaultConnection): VaultHttp {
         );
       }
     },
-    close: () => agent.destroy(),
+    close: (): Promise<void> => agent.destroy(),
   };
 }
+
+export type VaultHttp = ReturnType<typeof createVaultHttp>;
 
 async function exchange(
   agent: Agent,

@@ -30,24 +30,6 @@ export const methods = {
 } as const;
 export type Method = (typeof methods)[keyof typeof methods];
 
-export interface BookingServer {
-  /** One call, without repeats. Throws `PartnerFailure`. */
-  send(method: Method, body: string | undefined, call: Call): Promise<unknown>;
-  /**
-   * Sends the same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
-   * time for. Throws `PartnerFailure`; its `outcomeUnknown` covers all of the sends.
-   */
-  sendWithRetries(
-    method: Method,
-    body: string,
-    call: Call,
-  ): Promise<{
-    body: unknown;
-    /** A send before the one that was answered may have changed something. */
-    earlierOutcomeUnknown: boolean;
-  }>;
-}
-
 export interface BookingServerOptions {
   http: Http;
   baseUrl: string;
@@ -58,11 +40,25 @@ export interface BookingServerOptions {
   onOutcome(method: Method, failure: PartnerFailure | undefined): void;
 }
 
-export function createBookingServer(options: BookingServerOptions): BookingServer {
-  const send: BookingServer['send'] = (method, body, call) => sendOnce(options, method, body, call);
+export function createBookingServer(options: BookingServerOptions) {
+  const send = (method: Method, body: string | undefined, call: Call): Promise<unknown> =>
+    sendOnce(options, method, body, call);
   return {
+    /** One call, without repeats. Throws `PartnerFailure`. */
     send,
-    sendWithRetries: async (method, body, call) => {
+    /**
+     * Sends the same bytes again after failures that may pass, as often as the method's kind allows and the deadline leaves
+     * time for. Throws `PartnerFailure`; its `outcomeUnknown` covers all of the sends.
+     */
+    sendWithRetries: async (
+      method: Method,
+      body: string,
+      call: Call,
+    ): Promise<{
+      body: unknown;
+      /** A send before the one that was answered may have changed something. */
+      earlierOutcomeUnknown: boolean;
+    }> => {
       let outcomeUnknown = false;
       for (let sent = 1; ; sent++) {
         try {
@@ -80,6 +76,8 @@ export function createBookingServer(options: BookingServerOptions): BookingServe
     },
   };
 }
+
+export type BookingServer = ReturnType<typeof createBookingServer>;
 
 /** Milliseconds before the next send; undefined where there must be none. */
 function pauseBeforeRepeat(

@@ -14,11 +14,6 @@ import { asProblem, PartnerFailure } from './partner-failure.ts';
 import { createPassword, type Password } from './password.ts';
 import { retrieve } from './retrieve.ts';
 
-interface PartnerHealth {
-  noteOutcome(method: Method, failure: PartnerFailure | undefined): void;
-  check(): Promise<ConnectionState>;
-}
-
 /**
  * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
  * credentials, so refused credentials of other calls are remembered until they work or are replaced. They are logged for
@@ -33,7 +28,7 @@ function createPartnerHealth({
   password: Pick<Password, 'generation'>;
   /** Throws `PartnerFailure`. */
   healthCheck: () => Promise<unknown>;
-}): PartnerHealth {
+}) {
   let refused: number | undefined;
   const isRefused = () => refused === password.generation;
   const probe = shareProbe(async () => {
@@ -46,7 +41,7 @@ function createPartnerHealth({
     }
   });
   return {
-    noteOutcome: (method, failure) => {
+    noteOutcome: (method: Method, failure: PartnerFailure | undefined): void => {
       if (failure?.kind === 'credentials') {
         const facts = { partner, operation: method.name, reason: failure.message };
         if (!isRefused())
@@ -56,7 +51,7 @@ function createPartnerHealth({
         refused = undefined;
       }
     },
-    check: async () => {
+    check: async (): Promise<ConnectionState> => {
       const state = await probe();
       return isRefused() ? { connected: false, reason: 'credentials' } : state;
     },

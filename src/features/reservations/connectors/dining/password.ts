@@ -4,15 +4,6 @@ import type { SecretsManager } from '../../../../platform/secrets/secrets-manage
 import { PartnerFailure } from './partner-failure.ts';
 
 /** The password in the secrets manager: a rotated one is used without a restart. */
-export interface Password {
-  /** Throws `PartnerFailure` where there is none, and `Problem` where it was never read and can't be. */
-  read(): Promise<string>;
-  /** Reads it again after the partner has refused this one; whether there is another one now. */
-  isReplaced(refused: string): Promise<boolean>;
-  readonly generation: number;
-  stop(): void;
-}
-
 export function createPassword({
   secrets,
   name,
@@ -21,7 +12,7 @@ export function createPassword({
   secrets: SecretsManager;
   name: string;
   refreshSeconds: number;
-}): Password {
+}) {
   let known: string | undefined;
   let generation = 0;
   let readAt = Number.NEGATIVE_INFINITY;
@@ -48,14 +39,16 @@ export function createPassword({
     readAt = Number.NEGATIVE_INFINITY;
   });
   return {
-    read: async () => {
+    /** Throws `PartnerFailure` where there is none, and `Problem` where it was never read and can't be. */
+    read: async (): Promise<string> => {
       if (monotonicMs() - readAt > refreshSeconds * 1000) await refresh();
       if (known === undefined) {
         throw new PartnerFailure('credentials', `the secret ${name} with the partner's password is missing`);
       }
       return known;
     },
-    isReplaced: async (refused) => {
+    /** Reads it again after the partner has refused this one; whether there is another one now. */
+    isReplaced: async (refused: string): Promise<boolean> => {
       await refresh();
       return known !== undefined && known !== refused;
     },
@@ -65,6 +58,8 @@ export function createPassword({
     stop: unwatch,
   };
 }
+
+export type Password = ReturnType<typeof createPassword>;
 
 function unavailable(cause: unknown): never {
   throw new Problem('secrets_unavailable', "The dining partner's password can't be read now.", {
