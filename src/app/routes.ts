@@ -1,10 +1,9 @@
 import { openApiDocument } from '../api/openapi/document.ts';
 import { platformTags, type Route } from '../api/route.ts';
-import { docsRoutes } from '../api/routes/docs.ts';
+import { docsRoutes, rootRoute } from '../api/routes/docs.ts';
 import { healthRoute } from '../api/routes/health.ts';
 import { type CursorCodec, createCursorCodec } from '../api/routes/page.ts';
 import { problemRoute } from '../api/routes/problems.ts';
-import { rootRoute } from '../api/routes/root.ts';
 import type { Feature } from '../feature.ts';
 import { features } from '../features.ts';
 import { version as programVersion } from '../platform/base/version.ts';

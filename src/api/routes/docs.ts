@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { Problem } from '../../platform/base/problem.ts';
 import { createReadablePage, type ReadablePage, remembered } from '../openapi/readable-page.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { answerWith, createStaticBody, prefersHtml } from '../static-body.ts';
@@ -92,5 +93,26 @@ function startRoute(page: ReadablePage): Route {
     operationId: 'getDocumentationStart',
     summary: "The readable page's start script",
     handle: async ({ headers }) => answerWith(await page.start(), headers, { 'cache-control': 'no-cache' }),
+  });
+}
+
+export function rootRoute(home: string): Route {
+  return defineRoute({
+    method: 'GET',
+    tag: 'Operations',
+    isUnlisted: true,
+    idempotencyKey: 'ignored',
+    path: '/',
+    operationId: 'getRoot',
+    summary: 'Where to begin',
+    permission: { none: 'it only points to the documentation' },
+    request: {},
+    answers: { 303: { description: 'A page for people.' } },
+    problems: ['not_found'],
+    async handle({ headers: { accept } }) {
+      if (!prefersHtml(accept))
+        throw new Problem('not_found', 'There is nothing at this path. The documentation is at /v1/docs.');
+      return { status: 303, headers: { location: home, vary: 'Accept' } };
+    },
   });
 }

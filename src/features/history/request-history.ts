@@ -6,7 +6,7 @@ import {
   type HistorySubject,
   mostEntries,
 } from '../../api/history.ts';
-import { type KnownRequest, requestsAbout } from '../../api/idempotency/requests-about.ts';
+import { type KnownRequest, requestsAbout } from '../../api/idempotency/claims-table.ts';
 import type { Route } from '../../api/route.ts';
 import { isFieldVisible, isRecordVisible, ownWorldOf } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';

@@ -13,10 +13,10 @@ import { wallMs } from '../../platform/base/chance.ts';
 import { addGroup, type LoadSettings, print, runCommand } from '../../platform/command-line/command.ts';
 import { createLog } from '../../platform/observability/log.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
+import type { Settings } from '../../platform/settings/table.ts';
 import { createAccessTokens } from './access-tokens.ts';
 import { AssertionsTable } from './assertions-table.ts';
 import { createClientAuthentication } from './client-authentication.ts';
-import { issuesTokens } from './issuer.ts';
 import { type MetadataServices, metadataRoutes, resourceMetadataOf } from './routes/metadata.ts';
 import { type TokenServices, tokenRoute } from './routes/token.ts';
 import { addSigningKey, readSigningKeys, SigningKeys, signingAt, signingKeysName } from './signing-keys.ts';
@@ -114,4 +114,9 @@ async function start(core: Core): Promise<Started<Parts>> {
       },
     ],
   };
+}
+
+/** Whether tokens are issued. In production only with an address: clients would be sent to one that only this machine has. */
+function issuesTokens({ production, publicUrl }: Pick<Settings, 'production' | 'publicUrl'>): boolean {
+  return !production || publicUrl !== undefined;
 }

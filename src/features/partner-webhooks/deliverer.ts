@@ -1,5 +1,13 @@
+import { createBatcher } from '../../platform/base/batching.ts';
 import { modeOf } from '../../platform/base/call.ts';
-import { clearTimeout, monotonicMs, randomFraction, setTimeout, wallMs } from '../../platform/base/chance.ts';
+import {
+  clearTimeout,
+  monotonicMs,
+  randomFraction,
+  setTimeout,
+  sleep,
+  wallMs,
+} from '../../platform/base/chance.ts';
 import { startPolling } from '../../platform/base/waiting.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -16,7 +24,6 @@ import type { DeliveryAttempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import { bodyOf, signatureHeaders } from './message.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
-import { createResultWriter } from './result-writer.ts';
 
 /** Seconds from a failed attempt to the next one. */
 const delays = [5, 60, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400];
@@ -279,4 +286,52 @@ function doneBy(
   };
   if (isDelivered) return { outcome: 'delivered', attempt, next_in: null };
   return { outcome: 'failed', attempt, next_in: delayAfter(tries + 1, retryAfter) ?? null };
+}
+
+const storedAtOnce = 200;
+const pauseMs = 1000;
+/** The embedded database works on this thread: without a pause it would keep other answers from being read. */
+const gatherResultsMs = 10;
+
+interface ResultWriterOptions {
+  queue: Pick<DeliveryQueue, 'finish'>;
+  onFailing(endpointId: string): void;
+  /** Aborted when results that cannot be stored are to be given up: their deliveries are sent again. */
+  givingUp: AbortSignal;
+  log: Log;
+}
+
+/**
+ * Stores results, those that come meanwhile together; a result that cannot be stored is kept and tried again. Resolves when
+ * the result is stored, or given up.
+ */
+function createResultWriter(options: ResultWriterOptions): (result: DeliveryResult) => Promise<void> {
+  return createBatcher({
+    execute: async (results: DeliveryResult[]) => {
+      for (const id of await write(results, options)) options.onFailing(id);
+      return results.map(() => undefined);
+    },
+    inFlight: 1,
+    batchSize: storedAtOnce,
+    gatherMs: gatherResultsMs,
+    identity: ({ id }) => id,
+    isShared: () => true,
+    isHung: () => false,
+  });
+}
+
+async function write(
+  results: DeliveryResult[],
+  { queue, givingUp, log }: ResultWriterOptions,
+): Promise<string[]> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await queue.finish(results);
+    } catch (err) {
+      // Once, not every second while the database is unavailable.
+      if (tries === 1) log.warn({ err }, "couldn't store results of deliveries; keeping them");
+      if (givingUp.aborted) return [];
+      await sleep(pauseMs, { signal: givingUp }).catch(() => undefined);
+    }
+  }
 }
