@@ -1,7 +1,13 @@
 import { Type } from 'typebox';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
-import { type CursorCodec, defaultLimit, maxPageBytes, pageParameters, pageSchema } from '../../../api/routes/page.ts';
+import {
+  type CursorCodec,
+  defaultLimit,
+  maxPageBytes,
+  pageParameters,
+  pageSchema,
+} from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionResource } from '../../../identity/consumers/consumer.ts';
 import { fieldText } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
