@@ -84,9 +84,9 @@ export const consumerSchema = Type.Object({
   auditEvents: Type.Optional(Type.Array(Type.Unknown())),
   /** Until its last events are recorded, the record of a revoked consumer stays. */
   revokedAt: Type.Optional(timestamp),
-  /** Changed each time that its staying an administrator is relied on: see authority.ts. */
+  /** An optimistic-lock token: a change relies on it staying an administrator; see authority.ts. */
   administratorMark: Type.Optional(Type.String()),
-  /** Changed each time that another one's share is raised after this one's: see administration.ts. */
+  /** An optimistic-lock token: another one's share was raised with a view to this one's; see administration.ts. */
   shareMark: Type.Optional(Type.String()),
 });
 
