@@ -37,7 +37,7 @@ export class AuditEventArchive {
     this.#unstored = new WriteBehind({
       write: (batch) => this.#store(batch),
       batchSize,
-      onFailing: (err) => log.warn({ err }, 'changes of consumers wait for the database to be recorded'),
+      onFailing: (err) => log.warn({ err }, 'consumer changes wait for the database'),
     });
   }
 

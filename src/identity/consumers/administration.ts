@@ -48,7 +48,7 @@ async function requireFreeShare(
   if (crmShare <= left) return;
   throw new Problem(
     'conflict',
-    `crmShare can be ${left} at most: the shares of the other consumers come to ${all - left}, and all together to ${all}.`,
+    `crmShare can be at most ${left}: the other consumers' shares add up to ${all - left}, and all shares to at most ${all}.`,
   );
 }
 
@@ -205,7 +205,10 @@ async function create(
 function modeFor({ mode }: NewConsumer, authority: Authority | undefined): Mode {
   const own = modeOf(authority?.callerId);
   if (own === 'test' && mode === 'live')
-    throw new Problem('permission_denied', 'These are test credentials: they make test consumers only.');
+    throw new Problem(
+      'permission_denied',
+      'These are test credentials, so they can only create test consumers.',
+    );
   return mode ?? own;
 }
 
@@ -303,12 +306,11 @@ async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   } catch (cause) {
     if (cause instanceof SecretsUnavailable) throw secretsUnavailable('', cause);
     if (cause instanceof VersionConflict) {
-      const detail = 'This consumer is being changed by others; try again.';
+      const detail = 'Other requests are changing this consumer; try again.';
       throw new Problem('conflict', detail, { retryAfter: 1, cause });
     }
     if (cause instanceof BrokenConsumer) {
-      const detail =
-        'The record of this consumer is broken. Restore it in the secrets manager, or delete it.';
+      const detail = "This consumer's record is broken. Restore it in the secrets manager, or delete it.";
       throw new Problem('conflict', detail, { cause });
     }
     throw cause;
@@ -322,7 +324,7 @@ async function writing<T>(work: () => Promise<T>): Promise<T> {
   } catch (cause) {
     if (!(cause instanceof SecretsUnavailable)) throw cause;
     throw secretsUnavailable(
-      ' Whether the change took effect is not known; read the consumer before you repeat it.',
+      " It's unknown whether the change took effect; read the consumer before you repeat it.",
       cause,
     );
   }

@@ -127,7 +127,7 @@ function changedKey(before: Consumer | null, after: Consumer, kind?: string): Au
 
 function tooManyWait(): Problem {
   const detail =
-    'Too many changes of this consumer wait to be recorded in the database. A running service records them as soon as it ' +
+    'Too many changes to this consumer are waiting for the database. A running gateway records them as soon as it ' +
     'reaches the database; try again then.';
   return new Problem('conflict', detail, { retryAfter: 5 });
 }

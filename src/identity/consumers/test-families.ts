@@ -132,6 +132,6 @@ function parse(value = ''): Member[] {
 function familyFull(): Problem {
   return new Problem(
     'conflict',
-    `A test consumer, with all that its consumers have made, has at most ${mostMade} consumers that are not revoked. Revoke some first.`,
+    `A test consumer, with all that its consumers created, can have at most ${mostMade} consumers that aren't revoked. Revoke some first.`,
   );
 }
