@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { type Field, fieldsOf, partsOf } from './json-text.ts';
+import { Amount, isMoney } from './money.tsx';
 import { CopyButton, Json } from './parts.tsx';
 import { Ago, dayInWords } from './time.tsx';
 import { isUuid } from './uuid.ts';
@@ -92,7 +93,11 @@ function Fields({ fields }: { fields: readonly Field[] }): VNode {
         <>
           <dt>{labelOf(name)}</dt>
           <dd>
-            <Value json={text} label={name} isVerbatim />
+            {isMoney({ name, text: plain(text) }) ? (
+              <Amount money={{ amount: plain(text), currency: undefined }} />
+            ) : (
+              <Value json={text} label={name} isVerbatim />
+            )}
           </dd>
         </>
       ))}

@@ -117,18 +117,26 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
-  test('keeps what it says off the buttons of the rows where the window is small', async () => {
-    const { page, close } = await openInbox('Small');
-    await page.setViewportSize({ width: 720, height: 450 });
-    const row = rowOf(page, 'Small');
-    await row.getByRole('button', { name: 'Approve' }).press('Enter');
-    await said(page, /Approving Small/);
-    const toast = await page.locator('.announcer p').boundingBox();
-    const undoing = await undo(row).boundingBox();
-    assert.ok(toast && undoing && toast.y + toast.height <= undoing.y);
-    await undo(row).press('Enter');
-    await close();
-  });
+  for (const [width, height] of [
+    [720, 450],
+    [390, 844],
+  ] as const)
+    test(`keeps what it says off the buttons of the rows where the window is ${width} by ${height}`, async () => {
+      const name = `Small ${width}`;
+      const { page, close } = await openInbox(`Next ${width}`, name);
+      await page.setViewportSize({ width, height });
+      const row = rowOf(page, name);
+      await row.getByRole('button', { name: 'Approve' }).press('Enter');
+      await said(page, new RegExp(`Approving ${name}`));
+      const toast = await page.locator('.announcer p').boundingBox();
+      const approve = rowOf(page, `Next ${width}`).getByRole('button', { name: 'Approve' });
+      for (const button of [undo(row), approve]) {
+        const box = await button.boundingBox();
+        assert.ok(toast && box && toast.y + toast.height <= box.y);
+      }
+      await undo(row).press('Enter');
+      await close();
+    });
 
   test('Undo sends nothing; after five seconds the approval of what was seen is sent', async () => {
     const { page, close, ids, approvals } = await openInbox('Undone', 'Approved');
@@ -311,6 +319,8 @@ describe('the inbox of the console, and the page of a hand-off', {
     const now = steps.and(page.locator('[aria-current="step"]'));
     await textOf(now, /^Waiting for approval/);
     await textOf(page.getByRole('region', { name: 'Overview' }), /Asked byana@example\.com.*not verified/s);
+    await page.getByRole('region', { name: 'Details' }).getByText('2 fields').click();
+    await page.getByRole('region', { name: 'Details' }).getByTitle('1204.55', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Raw text' }).click();
     await page.getByRole('region', { name: 'Raw text' }).getByText('"1204.55"').waitFor();
     await check('a hand-off that waits');

@@ -93,7 +93,8 @@ describe('records in a browser', {
 
     const panel = page.getByRole('region', { name: 'Details' });
     await textOf(panel, /Last day2027-02-30/);
-    await textOf(panel, /12345678901234567890\.10/);
+    await panel.getByTitle('12345678901234567890.10', { exact: true }).waitFor();
+    await textOf(panel, /12,345,678,901,234,567,890\.10/);
     await textOf(panel, /Parking, Transfer/);
     assert.equal(await panel.getByText('double', { exact: true }).count(), 0);
     await panel.getByText('2 fields').click();
