@@ -112,7 +112,8 @@ export async function setStage(
   secrets.write('webhooks/crm', `whsec_${webhookSecret.toString('base64')}\n`, null);
   const { org, partner, receiver } = await startOthers(world);
   const credentials = await createCredentials(world, secrets);
-  const hasBudget = random.chance(0.3);
+  const theme = themeOf(seed);
+  const hasBudget = random.chance(0.3) || theme === 'sharedCalls';
   const around = {
     world,
     journal,
@@ -121,7 +122,7 @@ export async function setStage(
     cache: new CommonCache(world),
     jobs: new CommonJobs(world),
     env: {
-      ...environment(random, hasBudget),
+      ...environment(random, hasBudget, theme),
       CRM_LOGIN_URL: org.url,
       DINING_BASE_URL: partner.url,
     },
@@ -152,7 +153,7 @@ export async function setStage(
     webhookSecret,
     retired: [],
     kills: 0,
-    theme: themeOf(seed),
+    theme,
   };
   journal.note(`seed ${seed}, ${stage.theme}: ${count} replicas${hasBudget ? ', with a budget' : ''}`);
   return stage;
@@ -179,7 +180,7 @@ async function startOthers(world: World) {
 }
 
 /** Settings that differ from run to run. */
-function environment(random: Random, hasBudget: boolean): Record<string, string> {
+function environment(random: Random, hasBudget: boolean, theme: Theme): Record<string, string> {
   return {
     SECRETS_MANAGER: 'vault',
     VAULT_ADDR: 'http://127.0.0.1:1',
@@ -199,6 +200,7 @@ function environment(random: Random, hasBudget: boolean): Record<string, string>
       CRM_DAILY_CALL_BUDGET: random.pick(['10000', '40000']),
       CRM_MAX_WAIT_MS: random.pick(['500', '2000', '10000']),
     }),
+    ...(theme === 'sharedCalls' && { CRM_DAILY_CALL_BUDGET: '10000', CRM_MAX_WAIT_MS: '10000' }),
   };
 }
 

@@ -80,6 +80,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
     before: 'const isLate = false;',
     fault: 'A process that stood still executes what its sender has given up.',
+    foundBy: { seed: 16, theme: 'sharedCalls' },
   },
   'free-calls': {
     file: 'src/crm/budget/call-budget.ts',

@@ -36,7 +36,13 @@ export class CommonCache {
         const lock = await call(() => memory.acquireLock(key, ttlMs));
         return lock && lockOf(lock);
       },
-      publish: (channel, message) => call(() => memory.publish(channel, message)),
+      publish: (channel, message) =>
+        call(async () => {
+          const receivers = await memory.publish(channel, message);
+          const [, type = 'news'] = /"type":"(\w+)"/.exec(message) ?? [];
+          way.actor.reach(`announcement of ${type}`);
+          return receivers;
+        }),
       subscribe: (channel, listener) =>
         memory.subscribe(channel, (message) => {
           if (way.reach.isCut) return;

@@ -1,4 +1,4 @@
-import { objectOf } from '../auditor/records.ts';
+import { type Known, objectOf } from '../auditor/records.ts';
 import type { Replica } from '../replica.ts';
 import type { Stage } from '../stage.ts';
 import type { Actor } from '../virtual/world.ts';
@@ -20,9 +20,8 @@ import {
 
 /** Milliseconds: nobody takes leased work over before. */
 const leaseMs = 30_000;
-/** How long the others may take to finish it. */
-const finishMs = 60_000;
 const tries = 40;
+const crowdSize = 8;
 
 export const takeOverHandoff: Action = async (stage, random) => {
   const actors = await allRunning(stage);
@@ -36,30 +35,63 @@ export const takeOverHandoff: Action = async (stage, random) => {
     where: ' with hand-offs that it has leased',
     meanwhile: async () => {
       await stage.world.pause(leaseMs);
-      await deleteDelivered(stage);
+      await deleteMade(stage, { among: waiting(stage), most: 1, withinMs: 60_000 });
     },
   });
 };
 
-/** Somebody in the org deletes what was accepted, as soon as the first of it is delivered. */
-async function deleteDelivered(stage: Stage): Promise<void> {
-  const { world, auditor, org, journal } = stage;
-  const waiting = auditor.records.known.filter(
-    ({ isBusy, isDeleted, write: { final, request } }) =>
-      isBusy && !isDeleted && final?.status === 202 && request.as !== 'tester',
-  );
-  const end = world.elapsed + finishMs;
-  for (let deleted = 0; deleted === 0 && world.elapsed < end; ) {
+/** A process stands still that has just invited others to share its call. What they send to it is done without it, and deleted. */
+export const takeOverCall: Action = async (stage, random) => {
+  const { hasBudget, auditor } = stage;
+  const actors = hasBudget ? await allRunning(stage) : undefined;
+  if (actors === undefined) return;
+  const inviting = firstAt(stage, 'announcement of invitation', actors);
+  const before = auditor.records.known.length;
+  const handOffOne = () => create(stage, random, random.pick(['desk', 'agent']));
+  const crowd = Promise.all(Array.from({ length: crowdSize }, handOffOne));
+  const among = auditor.records.known.slice(before);
+  const actor = await inviting;
+  if (actor?.state === 'running')
+    await standStill(stage, random, {
+      actor,
+      where: ' when it has invited others to its call',
+      meanwhile: () => deleteMade(stage, { among, most: crowdSize, withinMs: 180_000 }),
+    });
+  await crowd;
+};
+
+/** Somebody in the org deletes what was handed off, as soon as it is there. */
+async function deleteMade(
+  stage: Stage,
+  { among, most, withinMs }: { among: readonly Known[]; most: number; withinMs: number },
+): Promise<void> {
+  const { world, org, journal } = stage;
+  const end = world.elapsed + withinMs;
+  for (let deleted = 0; deleted < most && world.elapsed < end; ) {
     await world.pause(1000);
-    for (const known of waiting) {
-      if (known.isDeleted || !(await isCreated(stage, known, other(stage)))) continue;
+    for (const known of among) {
+      if (known.isDeleted || !(await isMade(stage, known))) continue;
+      const { isBusy } = known;
+      Object.assign(known, { isDeleted: true, isBusy: true });
       const object = objectOf(known.creation.collection);
-      known.isDeleted = true;
       await org.do('POST', `records/${object}/delete?External_Id__c=${known.id}`);
-      journal.note(`in the org: delete ${known.id}, which was delivered`);
+      journal.note(`in the org: delete ${known.id}, which was handed off`);
+      known.isBusy = isBusy;
       deleted += 1;
     }
   }
+}
+
+function waiting({ auditor }: Stage): Known[] {
+  return auditor.records.known.filter(
+    ({ isBusy, write: { final, request } }) => isBusy && final?.status === 202 && request.as !== 'tester',
+  );
+}
+
+async function isMade(stage: Stage, known: Known): Promise<boolean> {
+  const { id, isBusy, write } = known;
+  if (id === undefined || !isBusy) return id !== undefined;
+  return write.final?.status === 202 && isCreated(stage, known, other(stage));
 }
 
 export const takeOverReservation: Action = async (stage, random) => {

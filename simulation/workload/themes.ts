@@ -40,14 +40,21 @@ export const weights = {
   failReceiver: 1.5,
   takeOverHandoff: 0,
   takeOverReservation: 0,
+  takeOverCall: 0,
 };
 
 export type StepName = keyof typeof weights;
 
 /** What a seed tries most: some faults need many conditions at once. */
-export type Theme = 'everything' | 'leases' | 'lostAnswers' | 'approvals';
+export type Theme = 'everything' | 'leases' | 'lostAnswers' | 'approvals' | 'sharedCalls';
 
-const shares: Record<Theme, number> = { everything: 5, leases: 3, lostAnswers: 2, approvals: 2 };
+const shares: Record<Exclude<Theme, 'sharedCalls'>, number> = {
+  everything: 5,
+  leases: 3,
+  lostAnswers: 2,
+  approvals: 2,
+};
+const sharedCallsShare = 0.08;
 
 interface ThemePlan {
   /** In place of the usual weights. */
@@ -123,8 +130,14 @@ export const themes: Record<Theme, ThemePlan> = {
     },
     pausePercent: 3,
   },
+  // The calls of the day are few: replicas share them.
+  sharedCalls: {
+    weights: { takeOverCall: 12, suspend: 1, suspendAt: 0, kill: 1, cut: 1, failOrg: 4 },
+    pausePercent: 3,
+  },
 };
 
 export function themeOf(seed: number): Theme {
+  if (new Random(seed ^ 0xca11).chance(sharedCallsShare)) return 'sharedCalls';
   return new Random(seed ^ 0x7e3e).weighted(shares);
 }
