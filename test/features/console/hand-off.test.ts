@@ -68,6 +68,8 @@ describe('the hand-off in a browser', {
     assert.ok(details && button);
     const gap = button.y - details.y - details.height;
     assert.ok(gap >= 0 && gap < 24, `${gap} px`);
+    const [one, other] = [await card.boundingBox(), await beside.boundingBox()];
+    assert.equal(one?.height, other?.height, 'cards of a row have one height');
     await close();
   });
 
