@@ -62,79 +62,75 @@ describe('allowance', { skip: !postgres && 'no postgres' }, () => {
     assert.equal((await ask(reader)).status, 200);
   });
 
-  test('is one for all replicas, and stays over a restart', async () => {
+  test('is one for all replicas, and stays over a restart', async (t) => {
     const reader = await newReader();
     assert.equal((await give(reader.id, { requests: 6, per: 'month' })).status, 200);
     let second = await startGateway(env);
-    try {
-      for (const replica of [gateway, second, gateway])
-        assert.equal((await ask(reader, replica)).status, 200);
-      // What shows it writes what its replica has counted, itself included, and reads the rest.
-      const [first = 0, then = 0] = [(await shown(reader))?.used, (await shown(reader, second))?.used];
-      // It may have counted itself by then.
-      assert.ok(first === 3 || first === 4, String(first));
-      assert.ok(then === 4 || then === 5, String(then));
+    t.after(async () => {
       await second.stop();
-      second = await startGateway(env);
-      assert.equal((await ask(reader, second)).status, 200);
-      await assertProblem(await ask(reader, second), 429, 'allowance_exhausted');
-      await second.stop();
-      second = await startGateway(env);
-      await assertProblem(await ask(reader, second), 429, 'allowance_exhausted');
-      // The other one learns it with what it counts next, or has learned it by its own reading, every 4 s.
-      await (await gateway.request('/v1/consumer', { as: reader })).arrayBuffer();
-      await assertProblem(await ask(reader), 429, 'allowance_exhausted');
-    } finally {
-      await second.stop();
-    }
+    });
+    for (const replica of [gateway, second, gateway]) assert.equal((await ask(reader, replica)).status, 200);
+    // What shows it writes what its replica has counted, itself included, and reads the rest.
+    const [first = 0, then = 0] = [(await shown(reader))?.used, (await shown(reader, second))?.used];
+    // It may have counted itself by then.
+    assert.ok(first === 3 || first === 4, String(first));
+    assert.ok(then === 4 || then === 5, String(then));
+    await second.stop();
+    second = await startGateway(env);
+    assert.equal((await ask(reader, second)).status, 200);
+    await assertProblem(await ask(reader, second), 429, 'allowance_exhausted');
+    await second.stop();
+    second = await startGateway(env);
+    await assertProblem(await ask(reader, second), 429, 'allowance_exhausted');
+    // The other one learns it with what it counts next, or has learned it by its own reading, every 4 s.
+    await (await gateway.request('/v1/consumer', { as: reader })).arrayBuffer();
+    await assertProblem(await ask(reader), 429, 'allowance_exhausted');
   });
 
-  test('a change of it holds on the other replica, too', async () => {
+  test('a change of it holds on the other replica, too', async (t) => {
     const reader = await newReader();
     const second = await startGateway(env);
     const until = (status: number) =>
       eventually(async () => assert.equal((await ask(reader, second)).status, status));
-    try {
-      assert.equal(await shown(reader, second), null);
-      assert.equal((await give(reader.id, { requests: 1, per: 'month' })).status, 200);
-      await until(429);
-      assert.equal((await give(reader.id, { requests: 1_000_000, per: 'month' })).status, 200);
-      await until(200);
-      const { requests, per } = (await shown(reader, second)) ?? {};
-      assert.deepEqual([requests, per], [1_000_000, 'month']);
-      assert.equal((await give(reader.id, null)).status, 200);
-      await eventually(async () => assert.equal(await shown(reader, second), null));
-    } finally {
+    t.after(async () => {
       await second.stop();
-    }
+    });
+    assert.equal(await shown(reader, second), null);
+    assert.equal((await give(reader.id, { requests: 1, per: 'month' })).status, 200);
+    await until(429);
+    assert.equal((await give(reader.id, { requests: 1_000_000, per: 'month' })).status, 200);
+    await until(200);
+    const { requests, per } = (await shown(reader, second)) ?? {};
+    assert.deepEqual([requests, per], [1_000_000, 'month']);
+    assert.equal((await give(reader.id, null)).status, 200);
+    await eventually(async () => assert.equal(await shown(reader, second), null));
   });
 
-  test('tells its consumer once, when most of it is used', async () => {
+  test('tells its consumer once, when most of it is used', async (t) => {
     const reader = await newReader();
     const receiver = await startWebhookReceiver();
-    try {
-      const body = { url: `${receiver.url}/hook`, event_types: ['consumer.*'] };
-      const made = await gateway.request('/v1/webhook-endpoints', { as: reader, body });
-      assert.equal(made.status, 201, await made.text());
-      assert.equal((await give(reader.id, { requests: 5, per: 'month' })).status, 200);
-      for (let sent = 0; sent < 4; sent++) assert.equal((await ask(reader)).status, 200);
-      const [received] = await receiver.until(1);
-      assert.equal(received?.event.type, 'consumer.allowance_used');
-      assert.deepEqual(received?.event.resource, { type: 'consumer', id: reader.id });
-      const allowance = (received?.event.data as Shown | undefined)?.allowance;
-      assert.deepEqual([allowance?.used, allowance?.requests], [4, 5]);
-      assert.equal((await ask(reader)).status, 200);
-      assert.equal((await ask(reader)).status, 429);
-      await give(reader.id, { requests: 9, per: 'month' });
-      const page = await gateway.request('/v1/events?type=consumer.allowance_used', { as: reader });
-      const { data } = (await page.json()) as { data: { type: string }[] };
-      assert.deepEqual(
-        data.map(({ type }) => type),
-        ['consumer.allowance_used'],
-      );
-    } finally {
+    t.after(async () => {
       receiver.stop();
-    }
+    });
+    const body = { url: `${receiver.url}/hook`, event_types: ['consumer.*'] };
+    const made = await gateway.request('/v1/webhook-endpoints', { as: reader, body });
+    assert.equal(made.status, 201, await made.text());
+    assert.equal((await give(reader.id, { requests: 5, per: 'month' })).status, 200);
+    for (let sent = 0; sent < 4; sent++) assert.equal((await ask(reader)).status, 200);
+    const [received] = await receiver.until(1);
+    assert.equal(received?.event.type, 'consumer.allowance_used');
+    assert.deepEqual(received?.event.resource, { type: 'consumer', id: reader.id });
+    const allowance = (received?.event.data as Shown | undefined)?.allowance;
+    assert.deepEqual([allowance?.used, allowance?.requests], [4, 5]);
+    assert.equal((await ask(reader)).status, 200);
+    assert.equal((await ask(reader)).status, 429);
+    await give(reader.id, { requests: 9, per: 'month' });
+    const page = await gateway.request('/v1/events?type=consumer.allowance_used', { as: reader });
+    const { data } = (await page.json()) as { data: { type: string }[] };
+    assert.deepEqual(
+      data.map(({ type }) => type),
+      ['consumer.allowance_used'],
+    );
   });
 
   test('who has one gives away no more', async () => {

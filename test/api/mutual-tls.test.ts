@@ -236,23 +236,22 @@ describe('mutual TLS', () => {
       }
     });
 
-    test('a change of names holds on the other replica, too', async () => {
+    test('a change of names holds on the other replica, too', async (t) => {
       const named = await certificates.issue('elsewhere-too', authority, 'DNS:orders.partner.example');
       const second = await startChecking('optional', { SECRETS_DIR: `${gateway.dataDir}/secrets` });
       const until = (status: number, own?: Certificate) =>
         eventually(async () => assert.equal(await statusOf(second, gateway.console, own), status));
-      try {
-        await until(200);
-        await administer(gateway, 'PATCH', { certificateNames: ['orders.partner.example'] });
-        await until(401);
-        await until(200, named);
-        await administer(gateway, 'PATCH', { certificateNames: ['other.example'] });
-        await until(401, named);
-        await administer(gateway, 'PATCH', { certificateNames: [] });
-        await until(200);
-      } finally {
+      t.after(async () => {
         await second.stop();
-      }
+      });
+      await until(200);
+      await administer(gateway, 'PATCH', { certificateNames: ['orders.partner.example'] });
+      await until(401);
+      await until(200, named);
+      await administer(gateway, 'PATCH', { certificateNames: ['other.example'] });
+      await until(401, named);
+      await administer(gateway, 'PATCH', { certificateNames: [] });
+      await until(200);
     });
 
     test('a consumer has at most 20 names', async () => {
@@ -282,45 +281,42 @@ describe('mutual TLS', () => {
       });
     }
 
-    test('a consumer that is revoked is refused at the next request on an open connection', async () => {
+    test('a consumer that is revoked is refused at the next request on an open connection', async (t) => {
       const own = await startChecking('optional');
-      try {
-        const open = connect(own, client);
-        const first = await open.ask('/v1/quotes', { as: own.console });
-        await administer(own, 'DELETE');
-        const second = await open.ask('/v1/quotes', { as: own.console });
-        assert.deepEqual([first.status, second.status], [200, 401]);
-        assert.equal(first.connection, second.connection);
-      } finally {
+      t.after(async () => {
         await own.stop();
-      }
+      });
+      const open = connect(own, client);
+      const first = await open.ask('/v1/quotes', { as: own.console });
+      await administer(own, 'DELETE');
+      const second = await open.ask('/v1/quotes', { as: own.console });
+      assert.deepEqual([first.status, second.status], [200, 401]);
+      assert.equal(first.connection, second.connection);
     });
   });
 
-  test('a consumer that is bound to a certificate is refused where clients are not asked for one', async () => {
+  test('a consumer that is bound to a certificate is refused where clients are not asked for one', async (t) => {
     const gateway = await start({});
-    try {
-      assert.equal(await statusOf(gateway, gateway.console, client), 200);
-      await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
-      assert.equal(await statusOf(gateway, gateway.console, client), 401);
-      await assertOneAttempt(gateway, 'certificate');
-    } finally {
+    t.after(async () => {
       await gateway.stop();
-    }
+    });
+    assert.equal(await statusOf(gateway, gateway.console, client), 200);
+    await administer(gateway, 'PATCH', { certificateFingerprints: [client.fingerprint] });
+    assert.equal(await statusOf(gateway, gateway.console, client), 401);
+    await assertOneAttempt(gateway, 'certificate');
   });
 
-  test('and where there is no TLS at all', async () => {
+  test('and where there is no TLS at all', async (t) => {
     const gateway = await startGateway();
-    try {
-      const body = { certificateFingerprints: [client.fingerprint] };
-      const path = `/v1/admin/consumers/${gateway.console.id}`;
-      const changed = await gateway.request(path, { method: 'PATCH', as: gateway.admin, body });
-      assert.equal(changed.status, 200);
-      assert.equal((await gateway.request('/v1/quotes')).status, 401);
-      await assertOneAttempt(gateway, 'certificate');
-    } finally {
+    t.after(async () => {
       await gateway.stop();
-    }
+    });
+    const body = { certificateFingerprints: [client.fingerprint] };
+    const path = `/v1/admin/consumers/${gateway.console.id}`;
+    const changed = await gateway.request(path, { method: 'PATCH', as: gateway.admin, body });
+    assert.equal(changed.status, 200);
+    assert.equal((await gateway.request('/v1/quotes')).status, 401);
+    await assertOneAttempt(gateway, 'certificate');
   });
 
   /** Two connections, of which the second resumes the session of the first. */

@@ -266,51 +266,48 @@ describe('the limit for requests without credentials', () => {
 });
 
 describe('limits that are off, and addresses that nobody vouches for', () => {
-  test('0 turns a limit off, and its headers', async () => {
+  test('0 turns a limit off, and its headers', async (t) => {
     const gateway = await startGateway({
       RATE_LIMIT_PER_MINUTE: '0',
       RATE_LIMIT_FAILED_PER_MINUTE: '0',
       RATE_LIMIT_PUBLIC_PER_MINUTE: '0',
     });
-    try {
-      const response = await gateway.request('/v1/quotes?limit=1');
-      assert.equal(response.headers.get('ratelimit'), null);
-      assert.equal(response.headers.get('ratelimit-policy'), null);
-      assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
-    } finally {
+    t.after(async () => {
       await gateway.stop();
-    }
+    });
+    const response = await gateway.request('/v1/quotes?limit=1');
+    assert.equal(response.headers.get('ratelimit'), null);
+    assert.equal(response.headers.get('ratelimit-policy'), null);
+    assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
   });
 
-  test('X-Forwarded-For counts from trusted proxies only', async () => {
+  test('X-Forwarded-For counts from trusted proxies only', async (t) => {
     const gateway = await startGateway({ RATE_LIMIT_PUBLIC_PER_MINUTE: '2' });
-    try {
-      const statuses: number[] = [];
-      for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) {
-        const headers = { 'x-forwarded-for': address };
-        statuses.push((await gateway.request('/v1/quotes', { as: null, headers })).status);
-      }
-      assert.deepEqual(statuses, [401, 401, 429]);
-    } finally {
+    t.after(async () => {
       await gateway.stop();
+    });
+    const statuses: number[] = [];
+    for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) {
+      const headers = { 'x-forwarded-for': address };
+      statuses.push((await gateway.request('/v1/quotes', { as: null, headers })).status);
     }
+    assert.deepEqual(statuses, [401, 401, 429]);
   });
 });
 
-test('replicas share a limit through Redis', { skip: !redis && 'no redis-server' }, async () => {
+test('replicas share a limit through Redis', { skip: !redis && 'no redis-server' }, async (t) => {
   const env = { REDIS_URL: redis?.url, RATE_LIMIT_PER_MINUTE: '100' };
   const here = await startGateway(env);
   const there = await startGateway({ ...env, SECRETS_DIR: `${here.dataDir}/secrets` });
-  try {
-    const remaining = async (gateway: TestGateway) => {
-      const response = await gateway.request('/v1/quotes?limit=1', { as: here.console });
-      return Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
-    };
-    for (let i = 0; i < 10; i++) await remaining(here);
-    // There, one request shows 99 at first, and less than 90 once the replicas have shared their counts.
-    await eventually(async () => assert.ok((await remaining(there)) <= 85), { everyMs: 300 });
-  } finally {
+  t.after(async () => {
     await there.stop();
     await here.stop();
-  }
+  });
+  const remaining = async (gateway: TestGateway) => {
+    const response = await gateway.request('/v1/quotes?limit=1', { as: here.console });
+    return Number(/r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
+  };
+  for (let i = 0; i < 10; i++) await remaining(here);
+  // There, one request shows 99 at first, and less than 90 once the replicas have shared their counts.
+  await eventually(async () => assert.ok((await remaining(there)) <= 85), { everyMs: 300 });
 });

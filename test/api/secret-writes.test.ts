@@ -122,53 +122,52 @@ describe('requests that write secrets', () => {
     }
   });
 
-  test('keep an administrator waiting no longer than the write that runs', async () => {
+  test('keep an administrator waiting no longer than the write that runs', async (t) => {
     const gateway = await startGateway();
-    try {
-      const permission = { resource: 'quotes', actions: ['read'] } as const;
-      const shops: Credentials[] = [];
-      for (let i = 0; i < 6; i++)
-        shops.push(await gateway.newConsumer({ resource: 'quotes', actions: [...permission.actions] }));
-      const [gone, crowd, ...others] = shops as [Credentials, Credentials, ...Credentials[]];
-      const answered: string[] = [];
-      const rotate = async (
-        who: string,
-        as: Credentials,
-        path = '/v1/consumer/rotate',
-        signal?: AbortSignal,
-      ) => {
-        const headers = { 'x-api-key': as.apiKey, 'x-api-secret': as.apiSecret };
-        const answer = await fetch(gateway.url + path, { method: 'POST', headers, signal: signal ?? null });
-        answered.push(who);
-        return answer.status;
-      };
-      const untilAnswered = (count: number) =>
-        eventually(() => assert.ok(answered.length >= count), { everyMs: 5 });
-      const lock = await acquireFileLock(join(gateway.dataDir, 'secrets', '~writes'), { subject: 'secrets' });
-      const running = others.map((shop) => rotate('running', shop));
-      const many = Array.from({ length: 120 }, () => rotate('crowd', crowd));
-      // Twenty find no place, and by then the others wait.
-      await untilAnswered(20);
-      const hangUp = new AbortController();
-      const left = rotate('gone', gone, undefined, hangUp.signal).catch(() => 'gone');
-      await untilAnswered(21);
-      const ended = rotate('admin', gateway.admin, `/v1/admin/consumers/${crowd.id}/rotate`);
-      await untilAnswered(22);
-      hangUp.abort();
-      assert.equal(await left, 'gone');
-      await lock.release();
-      assert.equal(await ended, 200);
-      assert.deepEqual(new Set(await Promise.all(running)), new Set([200]));
-      assert.deepEqual(answered.slice(0, 22), Array(22).fill('crowd'));
-      // Its pair is rotated by the time its turns come, and none of them ends the new one.
-      const statuses = await Promise.all(many);
-      assert.equal(statuses.filter((status) => status === 503).length, 22);
-      assert.ok(!statuses.includes(200));
-      assert.equal((await gateway.request('/v1/consumer', { as: gone })).status, 200);
-      const own = await gateway.request(`/v1/admin/consumers/${gone.id}`, { as: gateway.admin });
-      assert.equal(((await own.json()) as { rotatedAt: string | null }).rotatedAt, null);
-    } finally {
+    t.after(async () => {
       await gateway.stop();
-    }
+    });
+    const permission = { resource: 'quotes', actions: ['read'] } as const;
+    const shops: Credentials[] = [];
+    for (let i = 0; i < 6; i++)
+      shops.push(await gateway.newConsumer({ resource: 'quotes', actions: [...permission.actions] }));
+    const [gone, crowd, ...others] = shops as [Credentials, Credentials, ...Credentials[]];
+    const answered: string[] = [];
+    const rotate = async (
+      who: string,
+      as: Credentials,
+      path = '/v1/consumer/rotate',
+      signal?: AbortSignal,
+    ) => {
+      const headers = { 'x-api-key': as.apiKey, 'x-api-secret': as.apiSecret };
+      const answer = await fetch(gateway.url + path, { method: 'POST', headers, signal: signal ?? null });
+      answered.push(who);
+      return answer.status;
+    };
+    const untilAnswered = (count: number) =>
+      eventually(() => assert.ok(answered.length >= count), { everyMs: 5 });
+    const lock = await acquireFileLock(join(gateway.dataDir, 'secrets', '~writes'), { subject: 'secrets' });
+    const running = others.map((shop) => rotate('running', shop));
+    const many = Array.from({ length: 120 }, () => rotate('crowd', crowd));
+    // Twenty find no place, and by then the others wait.
+    await untilAnswered(20);
+    const hangUp = new AbortController();
+    const left = rotate('gone', gone, undefined, hangUp.signal).catch(() => 'gone');
+    await untilAnswered(21);
+    const ended = rotate('admin', gateway.admin, `/v1/admin/consumers/${crowd.id}/rotate`);
+    await untilAnswered(22);
+    hangUp.abort();
+    assert.equal(await left, 'gone');
+    await lock.release();
+    assert.equal(await ended, 200);
+    assert.deepEqual(new Set(await Promise.all(running)), new Set([200]));
+    assert.deepEqual(answered.slice(0, 22), Array(22).fill('crowd'));
+    // Its pair is rotated by the time its turns come, and none of them ends the new one.
+    const statuses = await Promise.all(many);
+    assert.equal(statuses.filter((status) => status === 503).length, 22);
+    assert.ok(!statuses.includes(200));
+    assert.equal((await gateway.request('/v1/consumer', { as: gone })).status, 200);
+    const own = await gateway.request(`/v1/admin/consumers/${gone.id}`, { as: gateway.admin });
+    assert.equal(((await own.json()) as { rotatedAt: string | null }).rotatedAt, null);
   });
 });

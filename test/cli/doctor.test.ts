@@ -254,25 +254,24 @@ describe('handoff doctor, with an org', () => {
       response.writeHead(400).end('{"error":"app_not_found"}');
     });
     const { url } = await listen(server);
-    try {
-      const env = { ...own.env, CRM_AUDIENCE: 'https://login.salesforce.com', REDIS_URL: redis.url };
-      const keys = await loadCacheKeys(secrets, 'dev');
-      const sealed = createAuthenticatedCache({ cache: plain, keys, log, metrics });
-      for (const [cache, isAsked] of [
-        [plain, false],
-        [sealed, true],
-      ] as const) {
-        await noteOrg(
-          { accessToken: 'x', instanceUrl: url, lifetimeSeconds: undefined, orgId: undefined },
-          { cache, environment: 'dev', log },
-        );
-        assert.match((await visit(dataDir, env)).find('Salesforce sign-in').detail, /Sign-in works if/);
-        assert.equal(asked > 0, isAsked);
-      }
-    } finally {
+    t.after(async () => {
       await closeServer(server);
       await plain.close();
       await redis.stop();
+    });
+    const env = { ...own.env, CRM_AUDIENCE: 'https://login.salesforce.com', REDIS_URL: redis.url };
+    const keys = await loadCacheKeys(secrets, 'dev');
+    const sealed = createAuthenticatedCache({ cache: plain, keys, log, metrics });
+    for (const [cache, isAsked] of [
+      [plain, false],
+      [sealed, true],
+    ] as const) {
+      await noteOrg(
+        { accessToken: 'x', instanceUrl: url, lifetimeSeconds: undefined, orgId: undefined },
+        { cache, environment: 'dev', log },
+      );
+      assert.match((await visit(dataDir, env)).find('Salesforce sign-in').detail, /Sign-in works if/);
+      assert.equal(asked > 0, isAsked);
     }
   });
 
@@ -381,18 +380,17 @@ describe('handoff doctor, with everything embedded', () => {
       assert.equal(alone.find(name).state, 'ok', name);
   });
 
-  test('says before the first start what is not there yet', async () => {
+  test('says before the first start what is not there yet', async (t) => {
     const dataDir = await mkdtemp(join(tmpdir(), 'handoff-doctor-'));
-    try {
-      await mkdir(dataDir, { recursive: true });
-      await writeFile(join(dataDir, 'config.json'), '{}');
-      const { code, find } = await visit(dataDir, {});
-      assert.equal(code, 0);
-      assert.match(find('database').detail, /first start creates/);
-      assert.match(find('Salesforce private key').detail, /simulated org/);
-    } finally {
+    t.after(async () => {
       await rm(dataDir, { recursive: true, maxRetries: 5 });
-    }
+    });
+    await mkdir(dataDir, { recursive: true });
+    await writeFile(join(dataDir, 'config.json'), '{}');
+    const { code, find } = await visit(dataDir, {});
+    assert.equal(code, 0);
+    assert.match(find('database').detail, /first start creates/);
+    assert.match(find('Salesforce private key').detail, /simulated org/);
   });
 });
 

@@ -205,7 +205,7 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
     assert.match(stderr, /"marin" isn't an External ID\. Members have a UUID/);
   });
 
-  test('a part that fails is named, and the others are done', async () => {
+  test('a part that fails is named, and the others are done', async (t) => {
     const [memberId = ''] = memberIds;
     const unavailable = { ...env, REDIS_URL: 'redis://127.0.0.1:1' };
     await make('/v1/quotes', newQuote(memberId));
@@ -221,50 +221,47 @@ describe('handoff member forget', { skip: !redis && 'no PostgreSQL or no Redis' 
 
     const database = new Client({ connectionString: postgres?.url as string });
     await database.connect();
-    try {
-      await database.query('alter table idempotency_claims rename column response_body to renamed');
-      await sendWebhook(memberEvent(memberId, { type: 'case.opened' }));
-      const partly = await forgetJson(memberId);
-      assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
-      assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);
-      await database.query('alter table reservations rename column state to renamed');
-      const lists = await forgetJson(memberId);
-      assert.partialDeepStrictEqual(lists, { reservations: null, not_erased: [], waiting_handoffs: [] });
-    } finally {
+    t.after(async () => {
       await database.query('alter table idempotency_claims rename column renamed to response_body');
       await database.query('alter table reservations rename column renamed to state').catch(() => {});
       await database.end();
-    }
+    });
+    await database.query('alter table idempotency_claims rename column response_body to renamed');
+    await sendWebhook(memberEvent(memberId, { type: 'case.opened' }));
+    const partly = await forgetJson(memberId);
+    assert.partialDeepStrictEqual(partly, { code: 1, stored_answers: null, webhooks: 1, reservations: [] });
+    assert.partialDeepStrictEqual(partly.failed, [{ part: 'stored_answers' }]);
+    await database.query('alter table reservations rename column state to renamed');
+    const lists = await forgetJson(memberId);
+    assert.partialDeepStrictEqual(lists, { reservations: null, not_erased: [], waiting_handoffs: [] });
   });
 });
 
-test('a command that needs the tables as they are names the schema version that it found', async () => {
+test('a command that needs the tables as they are names the schema version that it found', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-older-'));
-  try {
-    const { code, stderr } = await commands.run(['handoff', 'list'], { env: { DATA_DIR: dataDir } });
-    assert.equal(code, 1);
-    assert.match(stderr, /The database has schema version 0, (\d+) behind .* version \1\. Run/);
-  } finally {
+  t.after(async () => {
     await rm(dataDir, { recursive: true, maxRetries: 5 });
-  }
+  });
+  const { code, stderr } = await commands.run(['handoff', 'list'], { env: { DATA_DIR: dataDir } });
+  assert.equal(code, 1);
+  assert.match(stderr, /The database has schema version 0, (\d+) behind .* version \1\. Run/);
 });
 
-test('handoff member forget opens the embedded database where no process has it', async () => {
+test('handoff member forget opens the embedded database where no process has it', async (t) => {
   const dataDir = await mkdtemp(join(tmpdir(), 'handoff-member-'));
-  try {
-    await copyEmptyDatabase(join(dataDir, 'database'));
-    const database = await openPglite(join(dataDir, 'database'));
-    await migrate(database);
-    await database.close();
-    const lock = await lockDataDir(dataDir, 'handoff serve');
-    const held = await forget({ DATA_DIR: dataDir }, randomUUID());
-    assert.equal(held.code, 1);
-    assert.match(held.stderr, /handoff serve/);
-    await lock.release();
-    const { code, stdout } = await forget({ DATA_DIR: dataDir }, randomUUID());
-    assert.equal(code, 0);
-    assert.match(stdout, /no data to erase/);
-  } finally {
+  t.after(async () => {
     await rm(dataDir, { recursive: true, maxRetries: 5 });
-  }
+  });
+  await copyEmptyDatabase(join(dataDir, 'database'));
+  const database = await openPglite(join(dataDir, 'database'));
+  await migrate(database);
+  await database.close();
+  const lock = await lockDataDir(dataDir, 'handoff serve');
+  const held = await forget({ DATA_DIR: dataDir }, randomUUID());
+  assert.equal(held.code, 1);
+  assert.match(held.stderr, /handoff serve/);
+  await lock.release();
+  const { code, stdout } = await forget({ DATA_DIR: dataDir }, randomUUID());
+  assert.equal(code, 0);
+  assert.match(stdout, /no data to erase/);
 });

@@ -354,16 +354,15 @@ it('writes neither tokens nor assertions nor keys to the log', async () => {
   assert.ok(!text.includes(keys.privateKey.slice(100, 140)));
 });
 
-it('lives by the lifetime that a token names; of five minutes or less it keeps half, and warns', async () => {
+it('lives by the lifetime that a token names; of five minutes or less it keeps half, and warns', async (t) => {
   const org = await startCrmHarness({}, { tokenFormat: 'jwt', tokenLifetimeSeconds: 240 });
-  try {
-    await org.crm.tokens.refreshIfDue();
-    const record = JSON.parse((await org.cache.get('crm_token:dev')) as string);
-    assert.ok(Date.parse(record.expires_at) <= Date.now() + 240_000);
-    assert.ok(org.lines.some(({ level, facts }) => level === 'warn' && facts['lifetimeSeconds'] === 240));
-    await org.crm.tokens.refreshIfDue();
-    assert.equal(await org.org.calls('token'), 1);
-  } finally {
+  t.after(async () => {
     await org.stop();
-  }
+  });
+  await org.crm.tokens.refreshIfDue();
+  const record = JSON.parse((await org.cache.get('crm_token:dev')) as string);
+  assert.ok(Date.parse(record.expires_at) <= Date.now() + 240_000);
+  assert.ok(org.lines.some(({ level, facts }) => level === 'warn' && facts['lifetimeSeconds'] === 240));
+  await org.crm.tokens.refreshIfDue();
+  assert.equal(await org.org.calls('token'), 1);
 });

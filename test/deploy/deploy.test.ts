@@ -69,50 +69,49 @@ describe('the image', () => {
     const org = await startOwnOrg();
     const folder = mkdtempSync(join(tmpdir(), 'handoff-image-'));
     const [app, data] = [join(folder, 'app'), join(folder, 'data')];
-    try {
-      await copyProduction(app);
-      mkdirSync(data, { mode: 0o700 });
-      await org.trust(join(data, 'secrets'));
-      const identity = await otherUser();
-      context.diagnostic(`as the user ${identity.uid ?? 'of the test'}`);
-      if (identity.uid !== undefined) giveTo(user, folder, data);
-      await run('chmod', ['-R', 'a-w', app]);
-      const options = { cwd: app, ...identity, env: productionSettings(data, postgres, redis, org) };
-      const command = ['--preserve-symlinks', '--preserve-symlinks-main'];
-      const { stdout: made } = await run(
-        process.execPath,
-        [
-          ...command,
-          'src/cli/main.ts',
-          'consumer',
-          'create',
-          '--name',
-          'Test',
-          '--allow',
-          'bookings:write',
-          '--json',
-        ],
-        { ...options, env: { ...options.env, DATA_DIR: join(data, 'command') } },
-      );
-      const child = spawn(process.execPath, [...command, 'src/main.ts'], {
-        ...options,
-        stdio: ['ignore', 'pipe', 'inherit'],
-      });
-      const ended = once(child, 'exit');
-      const url = await urlOf(child.stdout, ended);
-      assert.equal((await fetch(`${url}/v1/healthz`)).status, 200);
-      for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/console/', '/client.tgz'])
-        assert.equal((await fetch(url + path, { headers: { accept: 'text/html' } })).status, 200, path);
-      const write = new KeyedWrites(org.org, JSON.parse(made) as Credentials).handOff();
-      await assertFinishes(write, url);
-      child.kill('SIGTERM');
-      // It takes longer than shutdownSeconds with another code only.
-      assert.deepEqual(await ended, [0, null]);
-    } finally {
+    context.after(async () => {
       await run('chmod', ['-R', 'u+w', folder]);
       rmSync(folder, { recursive: true });
       await Promise.all([org.close(), redis.stop(), postgres.stop()]);
-    }
+    });
+    await copyProduction(app);
+    mkdirSync(data, { mode: 0o700 });
+    await org.trust(join(data, 'secrets'));
+    const identity = await otherUser();
+    context.diagnostic(`as the user ${identity.uid ?? 'of the test'}`);
+    if (identity.uid !== undefined) giveTo(user, folder, data);
+    await run('chmod', ['-R', 'a-w', app]);
+    const options = { cwd: app, ...identity, env: productionSettings(data, postgres, redis, org) };
+    const command = ['--preserve-symlinks', '--preserve-symlinks-main'];
+    const { stdout: made } = await run(
+      process.execPath,
+      [
+        ...command,
+        'src/cli/main.ts',
+        'consumer',
+        'create',
+        '--name',
+        'Test',
+        '--allow',
+        'bookings:write',
+        '--json',
+      ],
+      { ...options, env: { ...options.env, DATA_DIR: join(data, 'command') } },
+    );
+    const child = spawn(process.execPath, [...command, 'src/main.ts'], {
+      ...options,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(child, 'exit');
+    const url = await urlOf(child.stdout, ended);
+    assert.equal((await fetch(`${url}/v1/healthz`)).status, 200);
+    for (const path of ['/v1/docs', '/v1/docs/scalar.js', '/console/', '/client.tgz'])
+      assert.equal((await fetch(url + path, { headers: { accept: 'text/html' } })).status, 200, path);
+    const write = new KeyedWrites(org.org, JSON.parse(made) as Credentials).handOff();
+    await assertFinishes(write, url);
+    child.kill('SIGTERM');
+    // It takes longer than shutdownSeconds with another code only.
+    assert.deepEqual(await ended, [0, null]);
   });
 });
 

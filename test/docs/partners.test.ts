@@ -169,14 +169,13 @@ describe("the partners' pages", () => {
       socket.once('data', () => socket.end('HTTP/1.1 201 Created\r\nx-request-id: a'));
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    try {
-      const program = `import gateway\ngateway.TRIES = 2\n${pythonWrite}`;
-      const HANDOFF_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-      const stdout = await runProgram('cut', 'python', program, { HANDOFF_URL });
-      assert.match(stdout, /^no answer: repeat with [0-9a-f-]{36}\n$/);
-    } finally {
+    context.after(async () => {
       server.close();
-    }
+    });
+    const program = `import gateway\ngateway.TRIES = 2\n${pythonWrite}`;
+    const HANDOFF_URL = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const stdout = await runProgram('cut', 'python', program, { HANDOFF_URL });
+    assert.match(stdout, /^no answer: repeat with [0-9a-f-]{36}\n$/);
   });
 
   for (const language of ['ts', 'python'] as const) {

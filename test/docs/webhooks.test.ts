@@ -17,17 +17,16 @@ test('the commands of docs/webhooks.md run, and their webhook is accepted', asyn
     if (!isThere) return context.skip(`there is no ${tool.split(' ')[0]}`);
   }
   const installation = await createInstallation();
-  try {
-    const gateway = await installation.start();
-    const script = codeBlocks(readPage('docs/webhooks.md'))
-      .filter(({ language }) => language === 'sh')
-      .map(({ text }) => text)
-      .join('\n')
-      .replaceAll('http://127.0.0.1:8080', gateway.url)
-      .replaceAll('./.data/', `${installation.dataDir}/`);
-    const { stdout } = await shell('sh', ['-eu', '-c', script]);
-    assert.match(stdout, /^\{"status":"accepted"\}whsec_[A-Za-z0-9+/]{43}=\n$/);
-  } finally {
+  context.after(async () => {
     await installation.remove();
-  }
+  });
+  const gateway = await installation.start();
+  const script = codeBlocks(readPage('docs/webhooks.md'))
+    .filter(({ language }) => language === 'sh')
+    .map(({ text }) => text)
+    .join('\n')
+    .replaceAll('http://127.0.0.1:8080', gateway.url)
+    .replaceAll('./.data/', `${installation.dataDir}/`);
+  const { stdout } = await shell('sh', ['-eu', '-c', script]);
+  assert.match(stdout, /^\{"status":"accepted"\}whsec_[A-Za-z0-9+/]{43}=\n$/);
 });

@@ -8,25 +8,24 @@ import { startRedis } from '../support/redis.ts';
 test('replicas that are killed at random lose nothing and do nothing twice', async (context) => {
   const postgres = await startPostgres();
   const redis = await startRedis();
-  try {
-    if (!postgres || !redis) return context.skip('there is no PostgreSQL or no Redis');
-    const seed = Number(process.env['SOAK_SEED'] ?? Math.floor(Math.random() * 1e9));
-    const figures = await runChaos({
-      databaseUrl: postgres.url,
-      redisUrl: redis.url,
-      writes: 120,
-      kills: 6,
-      replicas: 3,
-      clients: 16,
-      seed,
-      leases: 'run',
-    });
-    for (const line of [`seed ${seed}`, ...figures.lines()]) context.diagnostic(line);
-    assert.deepEqual(figures.violations, []);
-    assert.equal(figures.writes, 120);
-    assert.equal(figures.kills, 6);
-  } finally {
+  context.after(async () => {
     await redis?.stop();
     await postgres?.stop();
-  }
+  });
+  if (!postgres || !redis) return context.skip('there is no PostgreSQL or no Redis');
+  const seed = Number(process.env['SOAK_SEED'] ?? Math.floor(Math.random() * 1e9));
+  const figures = await runChaos({
+    databaseUrl: postgres.url,
+    redisUrl: redis.url,
+    writes: 120,
+    kills: 6,
+    replicas: 3,
+    clients: 16,
+    seed,
+    leases: 'run',
+  });
+  for (const line of [`seed ${seed}`, ...figures.lines()]) context.diagnostic(line);
+  assert.deepEqual(figures.violations, []);
+  assert.equal(figures.writes, 120);
+  assert.equal(figures.kills, 6);
 });

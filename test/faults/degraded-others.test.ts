@@ -179,22 +179,21 @@ describe('a gateway whose Redis speaks TLS', () => {
     const files = ['--tls-cert-file', certFile, '--tls-key-file', keyFile, '--tls-auth-clients', 'no'];
     const redis = await startRedis({ more: ['--tls-port', String(port), ...files] });
     const installation = await createInstallation({ REDIS_URL: `rediss://127.0.0.1:${port}` });
-    try {
-      if (!redis) return context.skip('there is no Redis');
-      const trusting = await installation.start({ NODE_EXTRA_CA_CERTS: authority.certFile });
-      await eventually(async () => assert.ok(await isCacheConnected(trusting)), { everyMs: 50 });
-      trusting.signal('SIGTERM');
-      await trusting.ended;
-      const other = await installation.start();
-      await eventually(() => assert.ok(other.output.some((line) => line.includes("Redis isn't connected"))), {
-        everyMs: 50,
-      });
-      assert.equal(await isCacheConnected(other), false);
-    } finally {
+    context.after(async () => {
       await installation.remove();
       await redis?.stop();
       await certificates.remove();
-    }
+    });
+    if (!redis) return context.skip('there is no Redis');
+    const trusting = await installation.start({ NODE_EXTRA_CA_CERTS: authority.certFile });
+    await eventually(async () => assert.ok(await isCacheConnected(trusting)), { everyMs: 50 });
+    trusting.signal('SIGTERM');
+    await trusting.ended;
+    const other = await installation.start();
+    await eventually(() => assert.ok(other.output.some((line) => line.includes("Redis isn't connected"))), {
+      everyMs: 50,
+    });
+    assert.equal(await isCacheConnected(other), false);
   });
 
   async function isCacheConnected({ url }: GatewayProcess): Promise<boolean> {

@@ -122,34 +122,33 @@ describe('three gateways on one PostgreSQL and one Redis', { skip }, () => {
     await cluster.start(0);
   });
 
-  it('refresh a token through the job queue, one of them, and again after a failure', async () => {
+  it('refresh a token through the job queue, one of them, and again after a failure', async (t) => {
     const boss = new PgBoss({ connectionString: databaseUrl, supervise: false, schedule: false });
     await boss.start();
-    try {
-      const schedules = await boss.getSchedules('refresh-crm-token');
-      assert.deepEqual(
-        schedules.map(({ cron }) => cron),
-        ['* * * * *'],
-      );
-      const before = await tokenCalls();
-      const fault = await cluster.org.arm({
-        match: { operation: 'token' },
-        effect: { kind: 'down' },
-        times: 2,
-      });
-      const record = JSON.parse((await cache.get('crm_token:dev')) as string) as { access_token: string };
-      const soon = new Date(Date.now() + 299_000).toISOString();
-      await cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at: soon }), 299_000);
-      await boss.send('refresh-crm-token');
-      await fault.hit(2);
-      const current = async () => JSON.parse((await cache.get('crm_token:dev')) ?? '{}') as typeof record;
-      await eventually(async () => assert.notEqual((await current()).access_token, record.access_token), {
-        everyMs: 50,
-      });
-      assert.equal(await tokenCalls(), before + 3);
-    } finally {
+    t.after(async () => {
       await boss.stop({ graceful: false });
-    }
+    });
+    const schedules = await boss.getSchedules('refresh-crm-token');
+    assert.deepEqual(
+      schedules.map(({ cron }) => cron),
+      ['* * * * *'],
+    );
+    const before = await tokenCalls();
+    const fault = await cluster.org.arm({
+      match: { operation: 'token' },
+      effect: { kind: 'down' },
+      times: 2,
+    });
+    const record = JSON.parse((await cache.get('crm_token:dev')) as string) as { access_token: string };
+    const soon = new Date(Date.now() + 299_000).toISOString();
+    await cache.set('crm_token:dev', JSON.stringify({ ...record, expires_at: soon }), 299_000);
+    await boss.send('refresh-crm-token');
+    await fault.hit(2);
+    const current = async () => JSON.parse((await cache.get('crm_token:dev')) ?? '{}') as typeof record;
+    await eventually(async () => assert.notEqual((await current()).access_token, record.access_token), {
+      everyMs: 50,
+    });
+    assert.equal(await tokenCalls(), before + 3);
   });
 
   function readMember({ url }: GatewayProcess): Promise<Response> {

@@ -68,20 +68,19 @@ test('erasing waits longer than a request may', async (t) => {
   const opened = await databaseKinds['PostgreSQL']?.();
   if (opened === undefined) return t.skip('no PostgreSQL');
   const [database] = opened.replicas;
-  try {
-    const { erasing } = await database.bulk.transaction().execute(async (transaction) => {
-      await sql`lock table idempotency_claims, webhook_events in access exclusive mode`.execute(transaction);
-      const memberId = randomUUID();
-      const work = Promise.allSettled([
-        new ClaimsTable(database, 24).eraseMember(memberId),
-        new WebhooksTable(database).eraseMember(memberId),
-      ]);
-      await sleep(2500);
-      return { erasing: work };
-    });
-    const done = { status: 'fulfilled', value: 0 };
-    assert.deepEqual(await erasing, [done, done]);
-  } finally {
+  t.after(async () => {
     await opened.stop();
-  }
+  });
+  const { erasing } = await database.bulk.transaction().execute(async (transaction) => {
+    await sql`lock table idempotency_claims, webhook_events in access exclusive mode`.execute(transaction);
+    const memberId = randomUUID();
+    const work = Promise.allSettled([
+      new ClaimsTable(database, 24).eraseMember(memberId),
+      new WebhooksTable(database).eraseMember(memberId),
+    ]);
+    await sleep(2500);
+    return { erasing: work };
+  });
+  const done = { status: 'fulfilled', value: 0 };
+  assert.deepEqual(await erasing, [done, done]);
 });

@@ -166,30 +166,29 @@ test('the same on PostgreSQL and Redis', async (context) => {
   if (!postgres || !redis) return context.skip('there is no PostgreSQL or no Redis');
   const env = { DATABASE_URL: postgres.url, REDIS_URL: redis.url };
   const installation = await createInstallation(env);
-  try {
-    const key = randomUUID();
-    const body = { type: 'quote', trip_id: randomUUID(), result: { name: 'a', source: 'b', details: {} } };
-    const answers: string[] = [];
-    for (const _ of [1, 2]) {
-      const gateway = await installation.start();
-      const { apiKey, apiSecret } = (await installation.credentials()).console;
-      const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'idempotency-key': key };
-      const response = await fetch(`${gateway.url}/api/v1/handoff`, {
-        method: 'POST',
-        headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify({ ...body, member_id: gateway.org.memberId }),
-      });
-      assert.equal(response.status, 201);
-      answers.push(await response.text());
-      const health = (await (await fetch(`${gateway.url}/v1/healthz`)).json()) as object;
-      assert.partialDeepStrictEqual(health, { database: { connected: true }, cache: { connected: true } });
-      gateway.signal('SIGTERM');
-      assert.equal((await gateway.ended).code, 0);
-    }
-    assert.equal(answers[0], answers[1]);
-  } finally {
+  context.after(async () => {
     await installation.remove();
     await redis.stop();
     await postgres.stop();
+  });
+  const key = randomUUID();
+  const body = { type: 'quote', trip_id: randomUUID(), result: { name: 'a', source: 'b', details: {} } };
+  const answers: string[] = [];
+  for (const _ of [1, 2]) {
+    const gateway = await installation.start();
+    const { apiKey, apiSecret } = (await installation.credentials()).console;
+    const headers = { 'x-api-key': apiKey, 'x-api-secret': apiSecret, 'idempotency-key': key };
+    const response = await fetch(`${gateway.url}/api/v1/handoff`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...body, member_id: gateway.org.memberId }),
+    });
+    assert.equal(response.status, 201);
+    answers.push(await response.text());
+    const health = (await (await fetch(`${gateway.url}/v1/healthz`)).json()) as object;
+    assert.partialDeepStrictEqual(health, { database: { connected: true }, cache: { connected: true } });
+    gateway.signal('SIGTERM');
+    assert.equal((await gateway.ended).code, 0);
   }
+  assert.equal(answers[0], answers[1]);
 });

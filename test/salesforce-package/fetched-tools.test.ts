@@ -53,27 +53,26 @@ describe("Salesforce's own library", () => {
     if (fetched === undefined) return context.skip(`${library}@${version} could not be fetched`);
     const { ComponentSet, MetadataConverter } = await fetched.load<Library>();
     const copy = await mkdtemp(join(tmpdir(), 'salesforce-package-'));
-    try {
-      await cp(directory, copy, { recursive: true });
-      const { sourceDirs, apiVersion } = readProject(copy);
-      for (const folder of [...sourceDirs.filter((one) => listFiles(copy, one).length > 0), 'templates']) {
-        const set = ComponentSet.fromSource(join(copy, folder));
-        set.sourceApiVersion = apiVersion;
-        assert.equal(await set.getPackageXml(), packageXml(readComponents(copy, folder), apiVersion), folder);
-        const components = set.getSourceComponents().toArray();
-        const claimed = components.flatMap(filesOf).filter((file) => file !== undefined);
-        const files = claimed.map((file) => relative(copy, file));
-        assert.deepEqual([...new Set(files)].toSorted(), listFiles(copy, folder), folder);
-        const output = {
-          type: 'directory',
-          outputDirectory: join(copy, `out-${folder}`),
-          genUniqueDir: false,
-        };
-        const { converted = [] } = await new MetadataConverter().convert(set, 'metadata', output);
-        assert.equal(converted.length, components.length, folder);
-      }
-    } finally {
+    context.after(async () => {
       await rm(copy, { recursive: true });
+    });
+    await cp(directory, copy, { recursive: true });
+    const { sourceDirs, apiVersion } = readProject(copy);
+    for (const folder of [...sourceDirs.filter((one) => listFiles(copy, one).length > 0), 'templates']) {
+      const set = ComponentSet.fromSource(join(copy, folder));
+      set.sourceApiVersion = apiVersion;
+      assert.equal(await set.getPackageXml(), packageXml(readComponents(copy, folder), apiVersion), folder);
+      const components = set.getSourceComponents().toArray();
+      const claimed = components.flatMap(filesOf).filter((file) => file !== undefined);
+      const files = claimed.map((file) => relative(copy, file));
+      assert.deepEqual([...new Set(files)].toSorted(), listFiles(copy, folder), folder);
+      const output = {
+        type: 'directory',
+        outputDirectory: join(copy, `out-${folder}`),
+        genUniqueDir: false,
+      };
+      const { converted = [] } = await new MetadataConverter().convert(set, 'metadata', output);
+      assert.equal(converted.length, components.length, folder);
     }
   });
 });

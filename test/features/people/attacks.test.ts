@@ -163,39 +163,38 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     assert.equal((await send(`${byKey}/approve`, lead)).status, 202);
   });
 
-  test('a stolen cookie ends with the session, the consumer and the entry, on every replica', async () => {
+  test('a stolen cookie ends with the session, the consumer and the entry, on every replica', async (t) => {
     const replica = await startGateway(env);
-    try {
-      const thiefOf = (browser: Browser) => {
-        const thief = new Browser();
-        const cookie = browser.cookie(gateway.url, 'handoff') ?? '';
-        for (const { url } of [gateway, replica]) thief.setCookie(url, 'handoff', cookie);
-        return thief;
-      };
-      const isOut = (thief: Browser) =>
-        eventually(async () =>
-          assert.deepEqual([await status(thief), await status(thief, replica)], [401, 401]),
-        );
-      const browser = await signIn();
-      await actAs(browser, desk);
-      const first = thiefOf(browser);
-      assert.deepEqual([await status(first), await status(first, replica)], [200, 200]);
-      assert.equal((await browser.ask(`${gateway.url}/console/sign-out`, { method: 'POST' })).status, 200);
-      assert.deepEqual([await status(first), await status(first, replica)], [401, 401]);
-      for (const [end, again] of [
-        [{ enabled: false }, { enabled: true }],
-        [{ people: [] }, { people: [{ claim: 'groups', value: 'desk' }] }],
-      ]) {
-        const next = await signIn();
-        await actAs(next, desk);
-        const thief = thiefOf(next);
-        await eventually(async () => assert.equal(await status(thief, replica), 200));
-        await change(desk.id, end as object);
-        await isOut(thief);
-        await change(desk.id, again as object);
-      }
-    } finally {
+    t.after(async () => {
       await replica.stop();
+    });
+    const thiefOf = (browser: Browser) => {
+      const thief = new Browser();
+      const cookie = browser.cookie(gateway.url, 'handoff') ?? '';
+      for (const { url } of [gateway, replica]) thief.setCookie(url, 'handoff', cookie);
+      return thief;
+    };
+    const isOut = (thief: Browser) =>
+      eventually(async () =>
+        assert.deepEqual([await status(thief), await status(thief, replica)], [401, 401]),
+      );
+    const browser = await signIn();
+    await actAs(browser, desk);
+    const first = thiefOf(browser);
+    assert.deepEqual([await status(first), await status(first, replica)], [200, 200]);
+    assert.equal((await browser.ask(`${gateway.url}/console/sign-out`, { method: 'POST' })).status, 200);
+    assert.deepEqual([await status(first), await status(first, replica)], [401, 401]);
+    for (const [end, again] of [
+      [{ enabled: false }, { enabled: true }],
+      [{ people: [] }, { people: [{ claim: 'groups', value: 'desk' }] }],
+    ]) {
+      const next = await signIn();
+      await actAs(next, desk);
+      const thief = thiefOf(next);
+      await eventually(async () => assert.equal(await status(thief, replica), 200));
+      await change(desk.id, end as object);
+      await isOut(thief);
+      await change(desk.id, again as object);
     }
   });
 

@@ -454,21 +454,20 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     assert.equal(await statusOf(await signIn(person), '/v1/quotes'), 200);
   });
 
-  test('it ends after people.sessionHours, however much it is used', async () => {
+  test('it ends after people.sessionHours, however much it is used', async (t) => {
     const hours = 0.0015;
     const short = await startGateway({ ...env, PEOPLE_SESSION_HOURS: String(hours) });
-    try {
-      company.serve(short.url);
-      const began = performance.now();
-      const browser = await signIn(marta, short);
-      const first = await statusOf(browser, '/v1/quotes', short);
-      assert.ok(first === 200 || performance.now() - began > hours * 3_600_000, String(first));
-      await eventually(async () => assert.equal(await statusOf(browser, '/v1/quotes', short), 401));
-      assert.equal(await statusOf(browser, '/console/session', short), 401);
-    } finally {
+    t.after(async () => {
       await short.stop();
       company.serve(gateway.url);
-    }
+    });
+    company.serve(short.url);
+    const began = performance.now();
+    const browser = await signIn(marta, short);
+    const first = await statusOf(browser, '/v1/quotes', short);
+    assert.ok(first === 200 || performance.now() - began > hours * 3_600_000, String(first));
+    await eventually(async () => assert.equal(await statusOf(browser, '/v1/quotes', short), 401));
+    assert.equal(await statusOf(browser, '/console/session', short), 401);
   });
 
   test('only who may grant all that a consumer has says who acts as it', async () => {

@@ -275,29 +275,28 @@ describe('test keys', () => {
   });
 
   describe('webhooks', () => {
-    it('bring the events of a world to its consumer, and no others to it', async () => {
+    it('bring the events of a world to its consumer, and no others to it', async (t) => {
       const receivers = { test: await startWebhookReceiver(), live: await startWebhookReceiver() };
-      try {
-        const body = ({ url }: { url: string }) => ({ url, event_types: ['quote.*'] });
-        const both = { test: own, live: gateway.console };
-        for (const side of ['test', 'live'] as const) {
-          const options = { as: both[side], body: body(receivers[side]) };
-          assert.equal((await send('/v1/webhook-endpoints', options)).status, 201);
-        }
-        const make = async (as: Credentials) =>
-          String((await send('/v1/quotes', { as, body: recordFor(memberId), headers: withKey() })).body.id);
-        const ids = { test: await make(own), live: await make(gateway.console) };
-        for (const side of ['test', 'live'] as const) {
-          const [received] = await receivers[side].until(1);
-          assert.equal(received?.event.resource.id, ids[side]);
-          const { mode } = JSON.parse(received?.body ?? '') as { mode?: string };
-          assert.equal(mode, side === 'test' ? 'test' : undefined);
-        }
-        // Deliveries are made in the order of events: what was to come first has come.
-        assert.deepEqual([receivers.test.received.length, receivers.live.received.length], [1, 1]);
-      } finally {
+      t.after(async () => {
         for (const receiver of Object.values(receivers)) receiver.stop();
+      });
+      const body = ({ url }: { url: string }) => ({ url, event_types: ['quote.*'] });
+      const both = { test: own, live: gateway.console };
+      for (const side of ['test', 'live'] as const) {
+        const options = { as: both[side], body: body(receivers[side]) };
+        assert.equal((await send('/v1/webhook-endpoints', options)).status, 201);
       }
+      const make = async (as: Credentials) =>
+        String((await send('/v1/quotes', { as, body: recordFor(memberId), headers: withKey() })).body.id);
+      const ids = { test: await make(own), live: await make(gateway.console) };
+      for (const side of ['test', 'live'] as const) {
+        const [received] = await receivers[side].until(1);
+        assert.equal(received?.event.resource.id, ids[side]);
+        const { mode } = JSON.parse(received?.body ?? '') as { mode?: string };
+        assert.equal(mode, side === 'test' ? 'test' : undefined);
+      }
+      // Deliveries are made in the order of events: what was to come first has come.
+      assert.deepEqual([receivers.test.received.length, receivers.live.received.length], [1, 1]);
     });
   });
 
@@ -432,26 +431,25 @@ describe('test keys', () => {
 });
 
 describe('test keys that are turned off', () => {
-  it('are refused', async () => {
+  it('are refused', async (t) => {
     const gateway = await startGateway({ TEST_KEYS_ENABLED: 'false' });
-    try {
-      const as = await makeConsumer(gateway);
-      assert.equal((await gateway.request('/v1/quotes', { as })).status, 401);
-      assert.equal((await gateway.request('/v1/quotes')).status, 200);
-      const { ask, withPair, askWithAssertion, newPartner } = tokenCalls(gateway, gateway.url);
-      const basic = Buffer.from(`${as.apiKey}:${as.apiSecret}`).toString('base64');
-      for (const refused of [
-        await ask(withPair(as)),
-        await ask({}, { authorization: `Basic ${basic}` }),
-        await askWithAssertion(await newPartner('ES256', { mode: 'test' })),
-      ]) {
-        assert.equal(refused.status, 401);
-        assert.equal(((await refused.json()) as Answer)['error'], 'invalid_client');
-      }
-      assert.equal((await ask(withPair(gateway.console))).status, 200);
-      assert.equal((await askWithAssertion(await newPartner())).status, 200);
-    } finally {
+    t.after(async () => {
       await gateway.stop();
+    });
+    const as = await makeConsumer(gateway);
+    assert.equal((await gateway.request('/v1/quotes', { as })).status, 401);
+    assert.equal((await gateway.request('/v1/quotes')).status, 200);
+    const { ask, withPair, askWithAssertion, newPartner } = tokenCalls(gateway, gateway.url);
+    const basic = Buffer.from(`${as.apiKey}:${as.apiSecret}`).toString('base64');
+    for (const refused of [
+      await ask(withPair(as)),
+      await ask({}, { authorization: `Basic ${basic}` }),
+      await askWithAssertion(await newPartner('ES256', { mode: 'test' })),
+    ]) {
+      assert.equal(refused.status, 401);
+      assert.equal(((await refused.json()) as Answer)['error'], 'invalid_client');
     }
+    assert.equal((await ask(withPair(gateway.console))).status, 200);
+    assert.equal((await askWithAssertion(await newPartner())).status, 200);
   });
 });

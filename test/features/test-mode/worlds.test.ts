@@ -295,21 +295,20 @@ describe('worlds of test consumers', () => {
 });
 
 describe('the reset of a world where repeats count without a key', () => {
-  it('begins again for these, too', async () => {
+  it('begins again for these, too', async (t) => {
     const gateway = await startGateway({ HANDOFF_REPEAT_WINDOW_SECONDS: '600' });
-    try {
-      const as = await makeConsumer(gateway);
-      const body = handoffFor(memberId);
-      const handOff = async () =>
-        (await (await gateway.request('/api/v1/handoff', { as, body })).json()) as Answer;
-      const first = await handOff();
-      assert.deepEqual(await handOff(), first);
-      assert.equal((await gateway.request('/v1/test/reset', { as, method: 'POST' })).status, 204);
-      const again = await handOff();
-      assert.equal(again['status'], 'created');
-      assert.notEqual(again.external_id, first.external_id);
-    } finally {
+    t.after(async () => {
       await gateway.stop();
-    }
+    });
+    const as = await makeConsumer(gateway);
+    const body = handoffFor(memberId);
+    const handOff = async () =>
+      (await (await gateway.request('/api/v1/handoff', { as, body })).json()) as Answer;
+    const first = await handOff();
+    assert.deepEqual(await handOff(), first);
+    assert.equal((await gateway.request('/v1/test/reset', { as, method: 'POST' })).status, 204);
+    const again = await handOff();
+    assert.equal(again['status'], 'created');
+    assert.notEqual(again.external_id, first.external_id);
   });
 });

@@ -40,111 +40,106 @@ describe('a Redis that comes and goes', { skip: own === undefined && 'no redis-s
   const port = Number(new URL(own?.url ?? 'redis://x:1').port);
   after(() => server.stop());
 
-  it('fails with CacheUnavailable while Redis is down, works again by itself, and says that announcements were missed', async () => {
+  it('fails with CacheUnavailable while Redis is down, works again by itself, and says that announcements were missed', async (t) => {
     const { log, lines } = recordLog();
     const cache = createRedisCache({ url: server.url, log });
-    try {
-      await answers(cache);
-      const heard: string[] = [];
-      let confirmed = Promise.withResolvers<void>();
-      cache.subscribe(
-        'news',
-        (message) => {
-          heard.push(message);
-          if (message === 'after') confirmed.resolve();
-        },
-        () => confirmed.resolve(),
-      );
-      await confirmed.promise;
-      await server.stop();
-      await assert.rejects(cache.get('key'), CacheUnavailable);
-      await assert.rejects(cache.set('key', 'value', 1000), CacheUnavailable);
-      await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
-      await assert.rejects(cache.publish('news', 'lost'), CacheUnavailable);
-      await assert.rejects(cache.checkHealth(), CacheUnavailable);
-      confirmed = Promise.withResolvers<void>();
-      server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
-      await confirmed.promise;
-      await answers(cache);
-      confirmed = Promise.withResolvers<void>();
-      await cache.publish('news', 'after');
-      await confirmed.promise;
-      assert.deepEqual(heard, ['after']);
-      assert.doesNotMatch(JSON.stringify(lines), /not-for-the-log/);
-      assert.ok(lines.length >= 2);
-    } finally {
+    t.after(async () => {
       await cache.close();
-    }
+    });
+    await answers(cache);
+    const heard: string[] = [];
+    let confirmed = Promise.withResolvers<void>();
+    cache.subscribe(
+      'news',
+      (message) => {
+        heard.push(message);
+        if (message === 'after') confirmed.resolve();
+      },
+      () => confirmed.resolve(),
+    );
+    await confirmed.promise;
+    await server.stop();
+    await assert.rejects(cache.get('key'), CacheUnavailable);
+    await assert.rejects(cache.set('key', 'value', 1000), CacheUnavailable);
+    await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
+    await assert.rejects(cache.publish('news', 'lost'), CacheUnavailable);
+    await assert.rejects(cache.checkHealth(), CacheUnavailable);
+    confirmed = Promise.withResolvers<void>();
+    server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
+    await confirmed.promise;
+    await answers(cache);
+    confirmed = Promise.withResolvers<void>();
+    await cache.publish('news', 'after');
+    await confirmed.promise;
+    assert.deepEqual(heard, ['after']);
+    assert.doesNotMatch(JSON.stringify(lines), /not-for-the-log/);
+    assert.ok(lines.length >= 2);
   });
 
-  it('can be made while Redis is down', async () => {
+  it('can be made while Redis is down', async (t) => {
     await server.stop();
     const cache = createRedisCache({ url: server.url, log: recordLog().log });
-    try {
-      await assert.rejects(cache.get('key'), CacheUnavailable);
-      const stop = cache.subscribe('news', () => undefined);
-      server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
-      await answers(cache);
-      stop();
-    } finally {
+    t.after(async () => {
       await cache.close();
-    }
+    });
+    await assert.rejects(cache.get('key'), CacheUnavailable);
+    const stop = cache.subscribe('news', () => undefined);
+    server = (await startRedis({ port, password: 'not-for-the-log' })) as RedisServer;
+    await answers(cache);
+    stop();
   });
 
-  it('fails at once when Redis takes commands but never answers', async () => {
+  it('fails at once when Redis takes commands but never answers', async (t) => {
     const cache = createRedisCache({ url: server.url, log: recordLog().log });
-    try {
-      await answers(cache);
-      process.kill(server.pid, 'SIGSTOP');
-      await assert.rejects(cache.get('key'), CacheUnavailable);
-      // The connection was given up with that answer's time: nobody else waits a second for nothing.
-      await delay(50);
-      const waits = Array.from({ length: 5 }, () => assert.rejects(cache.get('key'), /writeable|closed/));
-      await Promise.all(waits);
-    } finally {
+    t.after(async () => {
       process.kill(server.pid, 'SIGCONT');
       await cache.close();
-    }
+    });
+    await answers(cache);
+    process.kill(server.pid, 'SIGSTOP');
+    await assert.rejects(cache.get('key'), CacheUnavailable);
+    // The connection was given up with that answer's time: nobody else waits a second for nothing.
+    await delay(50);
+    const waits = Array.from({ length: 5 }, () => assert.rejects(cache.get('key'), /writeable|closed/));
+    await Promise.all(waits);
   });
 
-  it('never shows the password, neither in errors nor in the log', async () => {
+  it('never shows the password, neither in errors nor in the log', async (t) => {
     const { log, lines } = recordLog();
     const cache = createRedisCache({ url: server.url.replace('not-for-the-log', 'wrong-password'), log });
-    try {
-      await eventually(() => assert.notEqual(lines.length, 0), { everyMs: 10 });
-      const error = await cache.get('key').then(
-        () => undefined,
-        (reason: unknown) => reason,
-      );
-      assert.ok(error instanceof CacheUnavailable);
-      assert.doesNotMatch(JSON.stringify([lines, error.message, Object.entries(error)]), /wrong-password/);
-    } finally {
+    t.after(async () => {
       await cache.close();
-    }
+    });
+    await eventually(() => assert.notEqual(lines.length, 0), { everyMs: 10 });
+    const error = await cache.get('key').then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    assert.ok(error instanceof CacheUnavailable);
+    assert.doesNotMatch(JSON.stringify([lines, error.message, Object.entries(error)]), /wrong-password/);
   });
 });
 
 it('connects again when the server has become a replica: its name may lead to another by now', {
   skip: !own && 'no redis-server',
-}, async () => {
+}, async (t) => {
   const server = (await startRedis()) as RedisServer;
   const { log, lines } = recordLog();
   const cache = createRedisCache({ url: server.url, log });
   const operator = new Redis(server.url);
-  try {
-    await answers(cache);
-    await operator.replicaof('127.0.0.1', 1);
-    await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
-    await eventually(() => assert.ok(lines.some(({ message }) => message === 'Redis is connected again')), {
-      everyMs: 10,
-    });
-    await operator.replicaof('NO', 'ONE');
-    assert.ok(await cache.acquireLock('lock', 1000));
-  } finally {
+  t.after(async () => {
     operator.disconnect();
     await cache.close();
     await server.stop();
-  }
+  });
+  await answers(cache);
+  await operator.replicaof('127.0.0.1', 1);
+  await assert.rejects(cache.acquireLock('lock', 1000), CacheUnavailable);
+  await eventually(() => assert.ok(lines.some(({ message }) => message === 'Redis is connected again')), {
+    everyMs: 10,
+  });
+  await operator.replicaof('NO', 'ONE');
+  assert.ok(await cache.acquireLock('lock', 1000));
 });
 
 it('a node of a Cluster is refused in words, though it answers', {

@@ -41,20 +41,19 @@ describe('locks in PostgreSQL', { skip: server === undefined && 'no PostgreSQL' 
   });
   locksConformance(() => ({ locks, elapse: (ms) => delay(ms) }));
 
-  it('fails soon where the database does not answer, and gives back what it got too late', async () => {
+  it('fails soon where the database does not answer, and gives back what it got too late', async (t) => {
     const proxy = await startTcpProxy(url);
     const slow = openPostgres({ url: proxy.url, log: recordLog().log });
-    try {
-      const hold = proxy.holdAnswers('insert into locks');
-      await assert.rejects(createDatabaseLocks(slow).acquireLock('late', 60_000), /too slow/);
-      assert.equal(await locks.acquireLock('late', 60_000), undefined);
-      hold.release();
-      await eventually(async () => assert.notEqual(await locks.acquireLock('late', 60_000), undefined), {
-        everyMs: 5,
-      });
-    } finally {
+    t.after(async () => {
       await slow.close();
       await proxy.close();
-    }
+    });
+    const hold = proxy.holdAnswers('insert into locks');
+    await assert.rejects(createDatabaseLocks(slow).acquireLock('late', 60_000), /too slow/);
+    assert.equal(await locks.acquireLock('late', 60_000), undefined);
+    hold.release();
+    await eventually(async () => assert.notEqual(await locks.acquireLock('late', 60_000), undefined), {
+      everyMs: 5,
+    });
   });
 });

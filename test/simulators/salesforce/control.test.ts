@@ -88,7 +88,7 @@ describe('records', () => {
     assert.equal((await org.control('GET', '/records/Quote__c')).body.length, 0);
   });
 
-  it('of the seed are the same in every org', async () => {
+  it('of the seed are the same in every org', async (t) => {
     const ids = org.simulator.memberIds(25);
     assert.equal(new Set(ids).size, 25);
     for (const id of ids)
@@ -96,11 +96,10 @@ describe('records', () => {
     const { body } = await org.data('GET', await org.pathOf('Contact', ids[7] ?? ''));
     assert.match(body.Email, /@example\.com$/);
     const other = await startOrg({ seed: { members: 3 } });
-    try {
-      assert.deepEqual(other.simulator.memberIds(9), ids.slice(0, 3));
-    } finally {
+    t.after(async () => {
       await other.close();
-    }
+    });
+    assert.deepEqual(other.simulator.memberIds(9), ids.slice(0, 3));
   });
 });
 

@@ -145,23 +145,18 @@ describe('the protocol', () => {
     assert.equal((await send(Buffer.from('{"LastName":"x"}'), 'br')).status, 415);
   });
 
-  it('refuses calls once the day is used up, and says so as an org does', async () => {
+  it('refuses calls once the day is used up, and says so as an org does', async (t) => {
     const small = await startOrg({ dailyLimit: 2 });
-    try {
-      assert.equal((await small.data('GET', '/limits')).status, 200);
-      assert.equal((await small.data('GET', '/limits')).headers.get('sforce-limit-info'), 'api-usage=2/2');
-      const answer = await small.data('GET', '/limits');
-      assert.equal(answer.status, 403);
-      assert.deepEqual(answer.body, [
-        { message: 'TotalRequests Limit exceeded.', errorCode: 'REQUEST_LIMIT_EXCEEDED' },
-      ]);
-      assert.equal(
-        (await small.call('GET', '/services/data')).status,
-        200,
-        'the version list is not metered',
-      );
-    } finally {
+    t.after(async () => {
       await small.close();
-    }
+    });
+    assert.equal((await small.data('GET', '/limits')).status, 200);
+    assert.equal((await small.data('GET', '/limits')).headers.get('sforce-limit-info'), 'api-usage=2/2');
+    const answer = await small.data('GET', '/limits');
+    assert.equal(answer.status, 403);
+    assert.deepEqual(answer.body, [
+      { message: 'TotalRequests Limit exceeded.', errorCode: 'REQUEST_LIMIT_EXCEEDED' },
+    ]);
+    assert.equal((await small.call('GET', '/services/data')).status, 200, 'the version list is not metered');
   });
 });

@@ -204,26 +204,25 @@ describe('GET /v1/admin/audit-events', () => {
   });
 });
 
-test('a change is recorded though the process is killed right after its answer', async () => {
+test('a change is recorded though the process is killed right after its answer', async (t) => {
   const installation = await createInstallation();
-  try {
-    const first = await installation.start();
-    const { admin, console } = await installation.credentials();
-    const headers = { 'x-api-key': admin.apiKey, 'x-api-secret': admin.apiSecret };
-    const answer = await fetch(`${first.url}${consumers}/${console.id}`, { method: 'DELETE', headers });
-    first.signal('SIGKILL');
-    assert.equal(answer.status, 204);
-    await first.ended;
-    const second = await installation.start();
-    const send: Send = (target) => fetch(second.url + target, { headers });
-    const events = await untilEvents(send, `target_id=${console.id}`, 2);
-    assert.deepEqual(
-      events.map(({ action }) => action),
-      ['consumer.revoked', 'consumer.created'],
-    );
-  } finally {
+  t.after(async () => {
     await installation.remove();
-  }
+  });
+  const first = await installation.start();
+  const { admin, console } = await installation.credentials();
+  const headers = { 'x-api-key': admin.apiKey, 'x-api-secret': admin.apiSecret };
+  const answer = await fetch(`${first.url}${consumers}/${console.id}`, { method: 'DELETE', headers });
+  first.signal('SIGKILL');
+  assert.equal(answer.status, 204);
+  await first.ended;
+  const second = await installation.start();
+  const send: Send = (target) => fetch(second.url + target, { headers });
+  const events = await untilEvents(send, `target_id=${console.id}`, 2);
+  assert.deepEqual(
+    events.map(({ action }) => action),
+    ['consumer.revoked', 'consumer.created'],
+  );
 });
 
 const postgres = await startPostgres();
@@ -231,7 +230,7 @@ after(() => postgres?.stop());
 
 test('two replicas record a change once, also one from while the database was unavailable', {
   skip: !postgres && 'no PostgreSQL',
-}, async () => {
+}, async (t) => {
   const proxy = await startTcpProxy((postgres as PostgresDatabase).url);
   const first = await startGateway({ DATABASE_URL: proxy.url });
   const secretsDir = join(first.dataDir, 'secrets');
@@ -240,27 +239,26 @@ test('two replicas record a change once, also one from while the database was un
     SECRETS_DIR: secretsDir,
   });
   const send: Send = (target, options) => first.request(target, { as: first.admin, ...options });
-  try {
-    await proxy.cut();
-    const change = (enabled: boolean) => ({ method: 'PATCH', body: { enabled } });
-    for (const enabled of [false, true, false])
-      assert.equal((await send(`${consumers}/${first.console.id}`, change(enabled))).status, 200);
-    await assertProblem(await send(path), 503, 'store_unavailable');
-    const there: Send = (target) => second.request(target, { as: first.admin });
-    const seen = await untilEvents(there, `target_id=${first.console.id}`, 4);
-    await proxy.restore();
-    await eventually(async () => assert.notEqual((await send(path)).status, 503), { everyMs: 50 });
-    const events = await eventsOf(send, `target_id=${first.console.id}`);
-    assert.deepEqual(events, seen);
-    assert.deepEqual(
-      events.map(({ action }) => action),
-      ['consumer.disabled', 'consumer.enabled', 'consumer.disabled', 'consumer.created'],
-    );
-  } finally {
+  t.after(async () => {
     await second.stop();
     await first.stop();
     await proxy.close();
-  }
+  });
+  await proxy.cut();
+  const change = (enabled: boolean) => ({ method: 'PATCH', body: { enabled } });
+  for (const enabled of [false, true, false])
+    assert.equal((await send(`${consumers}/${first.console.id}`, change(enabled))).status, 200);
+  await assertProblem(await send(path), 503, 'store_unavailable');
+  const there: Send = (target) => second.request(target, { as: first.admin });
+  const seen = await untilEvents(there, `target_id=${first.console.id}`, 4);
+  await proxy.restore();
+  await eventually(async () => assert.notEqual((await send(path)).status, 503), { everyMs: 50 });
+  const events = await eventsOf(send, `target_id=${first.console.id}`);
+  assert.deepEqual(events, seen);
+  assert.deepEqual(
+    events.map(({ action }) => action),
+    ['consumer.disabled', 'consumer.enabled', 'consumer.disabled', 'consumer.created'],
+  );
 });
 
 /** Consumers as a program of another version may write them, beside the service. */

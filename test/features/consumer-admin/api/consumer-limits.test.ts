@@ -176,54 +176,53 @@ describe('what a key may do, on two replicas', () => {
     await assertProblem(await here.request('/v1/consumer', { as: null }), 401, 'invalid_credentials');
   });
 
-  test('keeps the last administrator, also of two that end each other at once on two replicas', async () => {
+  test('keeps the last administrator, also of two that end each other at once on two replicas', async (t) => {
     const gateway = await startGateway();
     const other = await startGateway({ SECRETS_DIR: `${gateway.dataDir}/secrets` });
-    try {
-      const everything = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'].map((resource) => ({
-        resource,
-        actions: ['read', 'write', 'delete'],
-      }));
-      const admin = gateway.admin;
-      const end = (at: TestGateway, as: Credentials, id: string, by: object | 'DELETE') =>
-        at.request(`${path}/${id}`, {
-          as,
-          ...(by === 'DELETE' ? { method: by } : { method: 'PATCH', body: by }),
-        });
-      const ways = [
-        'DELETE',
-        { enabled: false },
-        { validUntil: '2099-01-01T00:00:00Z' },
-        { permissions: [{ resource: 'consumers', actions: ['read', 'delete'] }] },
-      ] as const;
-      for (const way of ways) await assertProblem(await end(gateway, admin, admin.id, way), 409, 'conflict');
-      const body = { name: 'second', permissions: everything };
-      for (const way of [...ways, ...ways]) {
-        const made = await gateway.request(path, { as: admin, body });
-        const second = (await made.json()) as Credentials;
-        await eventually(async () => assert.equal((await other.request(path, { as: second })).status, 200));
-        const outcomes = await Promise.all([
-          end(gateway, admin, second.id, way),
-          end(other, second, admin.id, { enabled: false }),
-        ]);
-        const statuses = outcomes.map(({ status }) => status);
-        assert.ok(
-          statuses.some((status) => status < 300) && statuses.some((status) => status >= 400),
-          String(statuses),
-        );
-        const winner = (statuses[0] ?? 0) < 300 ? admin : second;
-        // The one that is left can go on, and cannot end itself.
-        await assertProblem(await end(other, winner, winner.id, { enabled: false }), 409, 'conflict');
-        if (winner === admin) continue;
-        await eventually(async () =>
-          assert.equal((await end(other, winner, admin.id, { enabled: true })).status, 200),
-        );
-        await eventually(async () => assert.equal((await gateway.request(path, { as: admin })).status, 200));
-        await end(gateway, admin, second.id, 'DELETE');
-      }
-    } finally {
+    t.after(async () => {
       await other.stop();
       await gateway.stop();
+    });
+    const everything = ['members', 'quotes', 'bookings', 'consumers', 'webhooks'].map((resource) => ({
+      resource,
+      actions: ['read', 'write', 'delete'],
+    }));
+    const admin = gateway.admin;
+    const end = (at: TestGateway, as: Credentials, id: string, by: object | 'DELETE') =>
+      at.request(`${path}/${id}`, {
+        as,
+        ...(by === 'DELETE' ? { method: by } : { method: 'PATCH', body: by }),
+      });
+    const ways = [
+      'DELETE',
+      { enabled: false },
+      { validUntil: '2099-01-01T00:00:00Z' },
+      { permissions: [{ resource: 'consumers', actions: ['read', 'delete'] }] },
+    ] as const;
+    for (const way of ways) await assertProblem(await end(gateway, admin, admin.id, way), 409, 'conflict');
+    const body = { name: 'second', permissions: everything };
+    for (const way of [...ways, ...ways]) {
+      const made = await gateway.request(path, { as: admin, body });
+      const second = (await made.json()) as Credentials;
+      await eventually(async () => assert.equal((await other.request(path, { as: second })).status, 200));
+      const outcomes = await Promise.all([
+        end(gateway, admin, second.id, way),
+        end(other, second, admin.id, { enabled: false }),
+      ]);
+      const statuses = outcomes.map(({ status }) => status);
+      assert.ok(
+        statuses.some((status) => status < 300) && statuses.some((status) => status >= 400),
+        String(statuses),
+      );
+      const winner = (statuses[0] ?? 0) < 300 ? admin : second;
+      // The one that is left can go on, and cannot end itself.
+      await assertProblem(await end(other, winner, winner.id, { enabled: false }), 409, 'conflict');
+      if (winner === admin) continue;
+      await eventually(async () =>
+        assert.equal((await end(other, winner, admin.id, { enabled: true })).status, 200),
+      );
+      await eventually(async () => assert.equal((await gateway.request(path, { as: admin })).status, 200));
+      await end(gateway, admin, second.id, 'DELETE');
     }
   });
 });

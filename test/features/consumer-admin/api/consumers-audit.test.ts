@@ -215,49 +215,48 @@ for (const [limit, setting, result, other] of [
   ['limit of failed authentications', 'RATE_LIMIT_FAILED_PER_MINUTE', 'wrong_secret', 'missing'],
   ['public limit', 'RATE_LIMIT_PUBLIC_PER_MINUTE', 'missing', 'wrong_secret'],
 ] as const)
-  test(`attempts beyond the ${limit} ${beyond}`, async () => {
+  test(`attempts beyond the ${limit} ${beyond}`, async (t) => {
     const gateway = await startGateway({ [setting]: '5', TRUST_PROXIES: '127.0.0.1' });
-    try {
-      const send = async (path: string, address: string, what: string) => {
-        const as = what === 'missing' ? null : { ...gateway.console, apiSecret: 'wrong' };
-        return (await gateway.request(path, { as, headers: { 'x-forwarded-for': address } })).status;
-      };
-      const statuses = new Map<number, number>();
-      for (let i = 0; i < 40; i++) {
-        // Another address of the same network each time.
-        const status = await send('/v1/quotes', `2001:db8::${i.toString(16)}`, result);
-        statuses.set(status, (statuses.get(status) ?? 0) + 1);
-      }
-      const refused = statuses.get(429) ?? 0;
-      assert.ok(refused >= 30);
-      assert.equal(await send('/v1/bookings', '2001:db8::1', other), 401);
-      assert.equal(await send('/v1/quotes', '192.0.2.1', result), 401);
-      const pageOf = async (what: string) => {
-        const query = `/v1/admin/auth-attempts?result=${what}&limit=200`;
-        const response = await gateway.request(query, { as: gateway.admin });
-        return ((await response.json()) as Page).data;
-      };
-      const sum = (counted: Entry[]) => counted.reduce((all, { count }) => all + count, 0);
-      const entries = await eventually(async () => {
-        const found = await pageOf(result);
-        assert.equal(sum(found), 41);
-        return found;
-      });
-      // Two only where a minute has ended meanwhile, and then one of them may be of one attempt.
-      const sums = entries.length - (41 - refused);
-      assert.ok(sums === 1 || sums === 2, String(sums));
-      const counted = entries.filter(({ count }) => count > 1);
-      assert.ok(counted.length > 0 && counted.length <= sums, String(counted.length));
-      assert.equal(counted[0]?.endpoint, 'GET /v1/quotes');
-      await eventually(async () =>
-        assert.deepEqual(
-          (await pageOf(other)).map(({ endpoint, count }) => [endpoint, count]),
-          [['GET /v1/bookings', 1]],
-        ),
-      );
-    } finally {
+    t.after(async () => {
       await gateway.stop();
+    });
+    const send = async (path: string, address: string, what: string) => {
+      const as = what === 'missing' ? null : { ...gateway.console, apiSecret: 'wrong' };
+      return (await gateway.request(path, { as, headers: { 'x-forwarded-for': address } })).status;
+    };
+    const statuses = new Map<number, number>();
+    for (let i = 0; i < 40; i++) {
+      // Another address of the same network each time.
+      const status = await send('/v1/quotes', `2001:db8::${i.toString(16)}`, result);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
     }
+    const refused = statuses.get(429) ?? 0;
+    assert.ok(refused >= 30);
+    assert.equal(await send('/v1/bookings', '2001:db8::1', other), 401);
+    assert.equal(await send('/v1/quotes', '192.0.2.1', result), 401);
+    const pageOf = async (what: string) => {
+      const query = `/v1/admin/auth-attempts?result=${what}&limit=200`;
+      const response = await gateway.request(query, { as: gateway.admin });
+      return ((await response.json()) as Page).data;
+    };
+    const sum = (counted: Entry[]) => counted.reduce((all, { count }) => all + count, 0);
+    const entries = await eventually(async () => {
+      const found = await pageOf(result);
+      assert.equal(sum(found), 41);
+      return found;
+    });
+    // Two only where a minute has ended meanwhile, and then one of them may be of one attempt.
+    const sums = entries.length - (41 - refused);
+    assert.ok(sums === 1 || sums === 2, String(sums));
+    const counted = entries.filter(({ count }) => count > 1);
+    assert.ok(counted.length > 0 && counted.length <= sums, String(counted.length));
+    assert.equal(counted[0]?.endpoint, 'GET /v1/quotes');
+    await eventually(async () =>
+      assert.deepEqual(
+        (await pageOf(other)).map(({ endpoint, count }) => [endpoint, count]),
+        [['GET /v1/bookings', 1]],
+      ),
+    );
   });
 
 const postgres = await startPostgres();
@@ -265,41 +264,40 @@ after(() => postgres?.stop());
 
 test('a database that is unavailable costs no request and loses no attempt', {
   skip: !postgres && 'no PostgreSQL',
-}, async () => {
+}, async (t) => {
   const proxy = await startTcpProxy((postgres as PostgresDatabase).url);
   const gateway = await startGateway({ DATABASE_URL: proxy.url });
-  try {
-    const attempts = async () => {
-      const response = await gateway.request('/v1/admin/auth-attempts?result=missing', { as: gateway.admin });
-      if (response.status !== 200) await assertProblem(response, 503, 'store_unavailable');
-      return response.status === 200 ? ((await response.json()) as Page).data.length : undefined;
-    };
-    const send = async () => assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
-    await send();
-    await eventually(async () => assert.equal(await attempts(), 1));
-    await proxy.cut();
-    for (let i = 0; i < 700; i++) await send();
-    assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
-    assert.equal(await attempts(), undefined);
-    await proxy.restore();
-    const all = async () => {
-      const first = await gateway.request('/v1/admin/auth-attempts?result=missing&limit=200', {
-        as: gateway.admin,
-      });
-      if (first.status !== 200) return 0;
-      let { data, next_cursor } = (await first.json()) as Page;
-      let count = data.length;
-      while (next_cursor !== null) {
-        const query = `result=missing&limit=200&cursor=${next_cursor}`;
-        const next = await gateway.request(`/v1/admin/auth-attempts?${query}`, { as: gateway.admin });
-        ({ data, next_cursor } = (await next.json()) as Page);
-        count += data.length;
-      }
-      return count;
-    };
-    await eventually(async () => assert.equal(await all(), 701), { everyMs: 100 });
-  } finally {
+  t.after(async () => {
     await gateway.stop();
     await proxy.close();
-  }
+  });
+  const attempts = async () => {
+    const response = await gateway.request('/v1/admin/auth-attempts?result=missing', { as: gateway.admin });
+    if (response.status !== 200) await assertProblem(response, 503, 'store_unavailable');
+    return response.status === 200 ? ((await response.json()) as Page).data.length : undefined;
+  };
+  const send = async () => assert.equal((await gateway.request('/v1/quotes', { as: null })).status, 401);
+  await send();
+  await eventually(async () => assert.equal(await attempts(), 1));
+  await proxy.cut();
+  for (let i = 0; i < 700; i++) await send();
+  assert.equal((await gateway.request('/v1/quotes?limit=1')).status, 200);
+  assert.equal(await attempts(), undefined);
+  await proxy.restore();
+  const all = async () => {
+    const first = await gateway.request('/v1/admin/auth-attempts?result=missing&limit=200', {
+      as: gateway.admin,
+    });
+    if (first.status !== 200) return 0;
+    let { data, next_cursor } = (await first.json()) as Page;
+    let count = data.length;
+    while (next_cursor !== null) {
+      const query = `result=missing&limit=200&cursor=${next_cursor}`;
+      const next = await gateway.request(`/v1/admin/auth-attempts?${query}`, { as: gateway.admin });
+      ({ data, next_cursor } = (await next.json()) as Page);
+      count += data.length;
+    }
+    return count;
+  };
+  await eventually(async () => assert.equal(await all(), 701), { everyMs: 100 });
 });

@@ -23,34 +23,33 @@ const postgres = await usePostgres();
 describe('storing hand-offs that are accepted', { skip: !postgres && 'no PostgreSQL' }, () => {
   const { url } = (postgres ?? {}) as PostgresDatabase;
 
-  test('where the answer of the database is lost, the outcome is unknown and the External ID is in the answer', async () => {
+  test('where the answer of the database is lost, the outcome is unknown and the External ID is in the answer', async (t) => {
     const proxy = await startTcpProxy(url);
     const env = { DATABASE_URL: proxy.url, SHUTDOWN_SECONDS: '1', HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' };
     const gateway = await startGateway(env);
-    try {
-      const fault = await gateway.org.arm(down);
-      const hold = proxy.holdAnswers('insert into handoffs');
-      const body = offerFor(gateway.org.memberId);
-      const answering = gateway.request('/api/v1/handoff', { body });
-      await hold.hit();
-      // The statement has its answer, and so the transaction is committed when the proxy lets it go on.
-      const lost = hold.releaseUntilAnswer('commit');
-      await lost.hit();
-      lost.cut();
-      const response = await answering;
-      const { external_id } = (await response.clone().json()) as { external_id: string };
-      await assertProblem(response, 503, 'crm_unavailable');
-      await fault.remove();
-      await untilHandoff(gateway, external_id);
-      const made = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
-      assert.deepEqual(
-        made.map((record) => record['External_Id__c']),
-        [external_id],
-      );
-    } finally {
+    t.after(async () => {
       await gateway.stop();
       await proxy.close();
-    }
+    });
+    const fault = await gateway.org.arm(down);
+    const hold = proxy.holdAnswers('insert into handoffs');
+    const body = offerFor(gateway.org.memberId);
+    const answering = gateway.request('/api/v1/handoff', { body });
+    await hold.hit();
+    // The statement has its answer, and so the transaction is committed when the proxy lets it go on.
+    const lost = hold.releaseUntilAnswer('commit');
+    await lost.hit();
+    lost.cut();
+    const response = await answering;
+    const { external_id } = (await response.clone().json()) as { external_id: string };
+    await assertProblem(response, 503, 'crm_unavailable');
+    await fault.remove();
+    await untilHandoff(gateway, external_id);
+    const made = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(
+      made.map((record) => record['External_Id__c']),
+      [external_id],
+    );
   });
 
   const limits: Record<string, NodeJS.ProcessEnv> = {

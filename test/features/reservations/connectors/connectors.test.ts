@@ -35,7 +35,7 @@ it('a connector that is not configured does not exist', async () => {
   await rm(dir, { recursive: true, maxRetries: 5 });
 });
 
-it('a partner shows in health by itself, and the service works without it', async () => {
+it('a partner shows in health by itself, and the service works without it', async (t) => {
   let own = await startOwnPartner();
   const { username } = partnerCredentials;
   const gateway = await startGateway({ DINING_BASE_URL: own.partner.url, DINING_USERNAME: username });
@@ -49,31 +49,29 @@ it('a partner shows in health by itself, and the service works without it', asyn
     });
   };
   const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
-  try {
-    // No secret with the password yet.
-    assert.deepEqual(await health(() => true), { connected: false, reason: 'credentials' });
-    await secrets.write('dining/dev/password', partnerCredentials.password, null);
-    await health((dining) => dining?.connected === true);
-    await own.close();
-    await health((dining) => dining?.connected === false);
-    own = await startOwnPartner({ port: own.port });
-    await health((dining) => dining?.connected === true);
-  } finally {
+  t.after(async () => {
     await secrets.close();
     await gateway.stop();
     await own.close();
-  }
+  });
+  // No secret with the password yet.
+  assert.deepEqual(await health(() => true), { connected: false, reason: 'credentials' });
+  await secrets.write('dining/dev/password', partnerCredentials.password, null);
+  await health((dining) => dining?.connected === true);
+  await own.close();
+  await health((dining) => dining?.connected === false);
+  own = await startOwnPartner({ port: own.port });
+  await health((dining) => dining?.connected === true);
 });
 
-it('without a partner the service simulates one, whose password nobody has to know', async () => {
+it('without a partner the service simulates one, whose password nobody has to know', async (t) => {
   const gateway = await startGateway();
-  try {
-    const response = await gateway.request('/v1/healthz');
-    assert.deepEqual(((await response.json()) as Health)['dining'], { connected: true });
-    assert.equal(await gateway.diningPartner.calls('HealthCheck'), 1);
-    const stranger = await fetch(`${gateway.diningPartner.url}/v3/HealthCheck`);
-    assert.equal(stranger.status, 401);
-  } finally {
+  t.after(async () => {
     await gateway.stop();
-  }
+  });
+  const response = await gateway.request('/v1/healthz');
+  assert.deepEqual(((await response.json()) as Health)['dining'], { connected: true });
+  assert.equal(await gateway.diningPartner.calls('HealthCheck'), 1);
+  const stranger = await fetch(`${gateway.diningPartner.url}/v3/HealthCheck`);
+  assert.equal(stranger.status, 401);
 });
