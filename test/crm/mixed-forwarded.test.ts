@@ -76,20 +76,30 @@ describe('a call for requests of several kinds, of two replicas', {
   const namesOf = async (object: string) =>
     (await harness.org.records(object)).map(({ Name__c: name }) => name as string);
 
+  /** Whether both replicas are charged for one call: on a machine that is busy the other may answer too late to share it. */
+  async function writesOnce(kind: 'none' | 'loseAnswer', round: number): Promise<boolean> {
+    charged = [];
+    if (kind !== 'none') await harness.org.fault({ kind }, { operation: 'composite' }, 1);
+    const names = [`${kind} ${round} 0`, `${kind} ${round} 1`];
+    const found = await Promise.all(names.flatMap((name, replica) => mixture(replica, name)));
+    assert.deepEqual(
+      found.map((record) => record?.values['name']),
+      names.flatMap((name) => [name, name, undefined]),
+    );
+    for (const object of ['Quote__c', 'Booking__c']) {
+      const written = (await namesOf(object)).filter((name) => name.startsWith(`${kind} ${round} `));
+      assert.deepEqual(written.sort(), names);
+    }
+    return charged.some((consumers) => new Set(consumers).size === 2);
+  }
+
   for (const kind of ['none', 'loseAnswer'] as const) {
     it(`gives each request its own answer, and does no write twice, with this fault: ${kind}`, async () => {
-      charged = [];
-      if (kind !== 'none') await harness.org.fault({ kind }, { operation: 'composite' }, 1);
-      const names = [`${kind} 0`, `${kind} 1`];
-      const found = await Promise.all(names.flatMap((name, replica) => mixture(replica, name)));
-      assert.deepEqual(
-        found.map((record) => record?.values['name']),
-        names.flatMap((name) => [name, name, undefined]),
-      );
-      for (const object of ['Quote__c', 'Booking__c'])
-        assert.deepEqual((await namesOf(object)).filter((name) => name.startsWith(kind)).sort(), names);
-      // Both are charged for the call that they shared.
-      assert.ok(charged.some((consumers) => new Set(consumers).size === 2));
+      for (let round = 0; !(await writesOnce(kind, round)); round++) {
+        assert.ok(round < 10, 'no call was shared');
+        await harness.org.heal();
+        await useUpCalls();
+      }
     });
   }
 
