@@ -8,8 +8,7 @@ import { CrmFailure, queueFull } from '../failure.ts';
 import { type BatchCall, countByConsumer, type Permit } from '../rest/request.ts';
 import type { CrmClient } from '../rest/rest-client.ts';
 import { BatchRun } from './batch-run.ts';
-import type { ForwardedBatches } from './forwarded-batches.ts';
-import { type ForwardedRoom, Forwarding } from './forwarding.ts';
+import { type ForwardedBatches, type ForwardedRoom, Forwarding } from './forwarded-batches.ts';
 import {
   type Allowed,
   companionsOf,
