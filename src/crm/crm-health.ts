@@ -2,7 +2,7 @@ import { type Call, startCall } from '../platform/base/call.ts';
 import { monotonicMs, wallMs } from '../platform/base/chance.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
-import { CrmFailure, type DisconnectedBy, disconnectedBy, isConnected } from './failure.ts';
+import { CrmFailure, type DisconnectedBy, disconnectedBy, isConnected, isUnsent } from './failure.ts';
 import type { OrgFault } from './org-schema.ts';
 import type { ApiUsage } from './rest/quota.ts';
 import type { CrmAnswer } from './rest/request.ts';
@@ -63,7 +63,12 @@ export class CrmHealth {
     this.#key = `crm_health:${options.environment}`;
   }
 
-  noteOutcome(disconnected: DisconnectedBy | undefined): void {
+  /** Notes how a call ended; one that was not sent shows nothing of the CRM. */
+  noteOutcome(failure?: CrmFailure): void {
+    if (failure === undefined || !isUnsent(failure)) this.#note(failure && disconnectedBy(failure));
+  }
+
+  #note(disconnected: DisconnectedBy | undefined): void {
     const isNew = this.#connected !== undefined && disconnected !== this.#disconnected;
     this.#connected = disconnected === undefined;
     this.#disconnected = disconnected;
@@ -182,7 +187,7 @@ export class CrmHealth {
     } catch (error) {
       disconnected = error instanceof CrmFailure ? disconnectedBy(error) : 'network';
     }
-    this.noteOutcome(disconnected);
+    this.#note(disconnected);
     await this.#share();
   }
 

@@ -55,7 +55,7 @@ export function createCrm(options: CrmOptions) {
     budget,
     http,
     tokens,
-    onOutcome: (disconnected) => health.noteOutcome(disconnected),
+    onOutcome: (failure) => health.noteOutcome(failure),
     digitsOf: () => schema.numberColumns,
     onMetered: (...call) => void signals.metered.notify(...call),
   });

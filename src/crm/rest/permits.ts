@@ -4,7 +4,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget, PaidCall } from '../budget/call-budget.ts';
 import type { CallKind } from '../budget/call-queue.ts';
-import { CrmFailure, type DisconnectedBy, disconnectedBy, isUnsent, queueFull } from '../failure.ts';
+import { CrmFailure, queueFull } from '../failure.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
 import type { Breaker } from './breaker.ts';
@@ -29,7 +29,7 @@ export interface PermitsOptions {
   quota: CallQuota;
   budget?: CallBudget | undefined;
   metrics: Metrics;
-  onOutcome: (disconnected: DisconnectedBy | undefined) => void;
+  onOutcome: (failure: CrmFailure) => void;
 }
 
 export class Permits {
@@ -141,7 +141,7 @@ export class Permits {
     try {
       return await this.#permit(call, paid);
     } catch (error) {
-      if (error instanceof CrmFailure && !isUnsent(error)) this.#options.onOutcome(disconnectedBy(error));
+      if (error instanceof CrmFailure) this.#options.onOutcome(error);
       throw error;
     }
   }

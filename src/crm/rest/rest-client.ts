@@ -4,14 +4,7 @@ import type { Http } from '../../platform/http/http.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { CallBudget } from '../budget/call-budget.ts';
-import {
-  CrmFailure,
-  type DisconnectedBy,
-  disconnectedBy,
-  isConnected,
-  isUnsent,
-  wasSent,
-} from '../failure.ts';
+import { CrmFailure, isConnected, isUnsent, wasSent } from '../failure.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { Breaker } from './breaker.ts';
 import { Permits, type TokensForCalls } from './permits.ts';
@@ -32,7 +25,7 @@ interface ClientOptions {
   budget?: CallBudget | undefined;
   log: Log;
   metrics: Metrics;
-  onOutcome: (disconnected: DisconnectedBy | undefined) => void;
+  onOutcome: (failure?: CrmFailure) => void;
   digitsOf?: () => ReadonlySet<string>;
   onMetered: OnMetered;
 }
@@ -105,10 +98,10 @@ export class CrmClient {
     const { onOutcome } = this.#options;
     try {
       const answer = await this.#executeWithRepeats(request, call, permit);
-      onOutcome(undefined);
+      onOutcome();
       return answer;
     } catch (error) {
-      if (error instanceof CrmFailure && !isUnsent(error)) onOutcome(disconnectedBy(error));
+      if (error instanceof CrmFailure) onOutcome(error);
       throw error;
     }
   }
