@@ -1,16 +1,18 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { afterEach, before, test } from 'node:test';
-import { useGateway } from '../support/gateway.ts';
+import { after, afterEach, before, test } from 'node:test';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { assertProblem } from '../support/problems.ts';
 import { recordFor } from '../support/records.ts';
 import { untilCrmIsBack } from '../support/recovery.ts';
 
-const gateway = useGateway({ CRM_MAX_CONCURRENCY: '1', RATE_LIMIT_PER_MINUTE: '0' });
+let gateway: TestGateway;
 before(async () => {
+  gateway = await startGateway({ CRM_MAX_CONCURRENCY: '1', RATE_LIMIT_PER_MINUTE: '0' });
   await gateway.request(`/v1/quotes/${randomUUID()}`);
 });
 afterEach(() => gateway.org.reset());
+after(() => gateway.stop());
 
 const newIds = (count: number) => Array.from({ length: count }, () => randomUUID() as string);
 const insert = (ids: string[]) =>

@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { before, describe, test } from 'node:test';
-import { useGateway } from '../../support/gateway.ts';
+import { after, before, describe, test } from 'node:test';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { copyEnv, read, readPages, untilCopied } from './support.ts';
 
-const gateway = useGateway(copyEnv);
+let gateway: TestGateway;
 const tripId = randomUUID();
 
 before(async () => {
+  gateway = await startGateway(copyEnv);
   await untilCopied(gateway.request, '/v1/quotes?limit=1');
 });
+after(() => gateway.stop());
 
 const fromCopy = (path: string) => read(gateway.request, path, 'max-age=60');
 const fromCrm = (path: string) => read(gateway.request, path, 'no-cache');

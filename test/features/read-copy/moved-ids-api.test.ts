@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { before, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { FeedReader } from '../../support/feed.ts';
-import { useGateway } from '../../support/gateway.ts';
+import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { copyEnv, read, untilCopied } from './support.ts';
 
-const gateway = useGateway(copyEnv);
+let gateway: TestGateway;
 let feed: FeedReader;
 
 before(async () => {
+  gateway = await startGateway(copyEnv);
   feed = new FeedReader(gateway.request);
   await untilCopied(gateway.request, '/v1/quotes?limit=1');
 });
+after(() => gateway.stop());
 
 const columns = ['Details__c', ...[2, 3, 4, 5, 6, 7, 8].map((part) => `Details_${part}__c`)];
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { before, beforeEach, describe, test } from 'node:test';
+import { after, before, beforeEach, describe, test } from 'node:test';
 import { type CompiledQuery, sql } from 'kysely';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
@@ -13,7 +13,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
-import { useTestDatabase } from '../../support/databases.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 import { openCopy } from './memory-copy.ts';
@@ -21,19 +21,21 @@ import { MemoryRecords } from './memory-records.ts';
 
 const [early, late] = ['2027-03-01T08:00:00.000Z', '2027-03-01T08:00:05.000Z'];
 
-const opened = useTestDatabase();
+let opened: TestDatabase;
 let database: Database;
 let table: CopyTable;
 /** External IDs. */
 let [id, other] = ['', ''];
 
 before(async () => {
+  opened = await openTestDatabase();
   [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
   await reader.take(true, copyLease);
   table = new CopyTable(database, 'fields');
 });
+after(() => opened.stop());
 
 /** The copy is complete and empty, and a poll of the reader begins. */
 beforeEach(async () => {
