@@ -167,7 +167,7 @@ describe('an administrator changes the org', () => {
     await change(fields({ Trip_Ref__c: { length: 30 } }));
     await assertMisfit(
       await handOff(),
-      /trip_id \(Travel_Offer__c\.Trip_Ref__c\) holds 30 characters, and 36/,
+      /trip_id \(Travel_Offer__c\.Trip_Ref__c\) holds 30 characters, but needs 36/,
     );
     await assertLacks('Trip_Ref__c', /holds 30 characters/);
     await repair(fields({ Trip_Ref__c: { length: 36 } }));
