@@ -82,6 +82,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     fault: 'A process that stood still executes what its sender has given up.',
     foundBy: { seed: 16, theme: 'sharedCalls' },
   },
+  'accepted-once-replaced': {
+    file: 'src/features/handoff/handoffs.ts',
+    now: '      await claim?.confirmOwnership();',
+    before: '',
+    fault:
+      'A process that stood still accepts a hand-off that a repeat has made, and that was deleted since.',
+    foundBy: { seed: 18, theme: 'sharedCalls' },
+  },
   'free-calls': {
     file: 'src/crm/budget/call-budget.ts',
     now: `    if (this.#lease > 0) this.#lease -= 1;

@@ -252,7 +252,8 @@ class AcceptedHandoffs implements Handoffs {
     } catch (error) {
       await meeting.undone();
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
-      return this.#acceptInstead({ ...handoff, mayExist: handoff.mayExist || isUnknown(error) }, error);
+      const mayExist = handoff.mayExist || isUnknown(error);
+      return this.#acceptInstead({ ...handoff, mayExist }, claim, error);
     }
   }
 
@@ -274,9 +275,13 @@ class AcceptedHandoffs implements Handoffs {
     throw itemInUse();
   }
 
-  /** Where it can't be stored, the caller hears of the CRM's failure. */
-  async #acceptInstead(handoff: NewHandoff, error: Problem) {
-    const stored = await this.#store(handoff).catch((failure: unknown) => {
+  /** Where it can't be stored, the caller hears of the CRM's failure. Throws `idempotency_in_progress` once replaced. */
+  async #acceptInstead(handoff: NewHandoff, claim: Claim | undefined, error: Problem) {
+    const store = async () => {
+      await claim?.confirmOwnership();
+      return this.#store(handoff);
+    };
+    const stored = await store().catch((failure: unknown) => {
       if (!(failure instanceof Problem)) throw failure;
       if (failure.code === 'crm_unavailable') throw error;
       if (failure.code !== 'store_unavailable') throw failure;
