@@ -60,9 +60,8 @@ function leasedBy(text: string): string {
   return table;
 }
 
-interface Transaction {
-  isBroken: boolean;
-}
+/** Known by its identity. */
+type Transaction = object;
 
 interface Waiter {
   transaction: Transaction;
@@ -200,6 +199,7 @@ export class CommonDatabase {
   #connect(way: Way): PostgresPoolClient {
     const lost = () => Object.assign(new Error('Connection terminated unexpectedly'), { code: 'ECONNRESET' });
     let own: Transaction | undefined;
+    let isLost = false;
     let idle: (() => void) | undefined;
     const end = () => {
       idle?.();
@@ -212,18 +212,18 @@ export class CommonDatabase {
       const transaction = own;
       end();
       if (transaction === undefined) return;
-      transaction.isBroken = true;
+      isLost = true;
       this.#statements.execute('rollback', []);
     };
     const query = async (text: string, values: unknown[]) => {
       const isBegin = /^begin\b/i.test(text);
       const isEnd = /^(commit|rollback)\b/i.test(text);
-      if (own?.isBroken) throw lost();
+      if (isLost) throw lost();
       idle?.();
       const result = await way
         .call(async () => {
-          if (own?.isBroken) throw lost();
-          const transaction = own ?? { isBroken: false };
+          if (isLost) throw lost();
+          const transaction = own ?? {};
           if (own === undefined) await this.#enter(transaction);
           if (isBegin) {
             own = transaction;
