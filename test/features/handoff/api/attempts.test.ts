@@ -46,7 +46,7 @@ for (const [where, url] of [
       assert.deepEqual(all.at(-1)?.problem, null);
       assert.deepEqual(all[0], {
         ...first,
-        problem: { ...first.problem, detail: 'The CRM is not available.' },
+        problem: { ...first.problem, detail: "The CRM isn't available." },
       });
     });
 
