@@ -66,8 +66,8 @@ export function QuotaBar({ quota, parts }: { quota: Quota; parts: readonly Part[
       </ul>
       {isBeyond && (
         <figcaption class="hint">
-          The gateway made {number(known)} calls in 24 hours. {crmName} counts {number(used)} of them, so the
-          bar shows each consumer's share.
+          The gateway made {number(known)} calls in 24 hours, and {crmName} has counted {number(used)} so far.
+          The bar splits those between the consumers.
         </figcaption>
       )}
     </figure>

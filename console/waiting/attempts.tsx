@@ -1,7 +1,7 @@
 import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { crmName, withCrmName } from '../shared/page-facts.ts';
+import { withCrmName } from '../shared/page-facts.ts';
 import { Ago, duration, inWords } from '../shared/time.tsx';
 
 type Attempt = NonNullable<AcceptedHandoff['latest_attempts']>[number];
@@ -42,7 +42,7 @@ export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
 }
 
 function Next({ at }: { at: string | null | undefined }): VNode {
-  if (!at) return <p class="quiet">The gateway tries again within seconds, or once {crmName} is back.</p>;
+  if (!at) return <p class="quiet">The gateway will try again automatically.</p>;
   return (
     <p class="quiet">
       Next attempt: <Ago at={at} />
@@ -69,7 +69,8 @@ function Outcome({ number, attempt, isRunning }: OutcomeProps): VNode {
   return (
     <>
       <p>
-        {title}: {problem ? withCrmName(problem.detail) : 'created'} {problem && <code>{problem.code}</code>}
+        {title}: {problem ? withCrmName(problem.detail) : 'Succeeded.'}{' '}
+        {problem && <code>{problem.code}</code>}
       </p>
       <p class="hint">
         <time datetime={at}>{inWords(Date.parse(at))}</time> · took {duration(duration_ms)}

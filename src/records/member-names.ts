@@ -17,6 +17,8 @@ export interface MemberSource {
   member: Resource;
   cache: () => MemberCache | undefined;
   copy: () => RecordCopy | undefined;
+  /** Until when, by `now()`, nobody asks again for a member that the CRM doesn't have; pages are read again every few seconds. */
+  missing: Map<string, number>;
 }
 
 export function memberSourceOf(core: {
@@ -31,11 +33,29 @@ export function memberSourceOf(core: {
     // Features that start later offer them.
     cache: () => offers.find(memberCache),
     copy: () => offers.find(recordCopy),
+    missing: new Map(),
   };
 }
 
 /** A call for names alone takes no longer than this, in milliseconds: the answer can do without them. */
 const patienceMs = 5000;
+
+const missingMs = 60_000;
+const mostMissing = 1000;
+
+async function findUnlessMissing(
+  { records, member, missing }: MemberSource,
+  id: string,
+  call: Call,
+): Promise<StoredRecord | undefined> {
+  if ((missing.get(id) ?? Number.NEGATIVE_INFINITY) > now()) return undefined;
+  missing.delete(id);
+  const record = await records.find(member, id, call);
+  if (record !== undefined) return record;
+  missing.set(id, now() + missingMs);
+  for (const oldest of missing.keys().take(Math.max(0, missing.size - mostMissing))) missing.delete(oldest);
+  return undefined;
+}
 
 /**
  * Members by their External ID, from the copy or the cache; those that neither has are left out, or asked for with `mayCall`, all of
@@ -48,7 +68,6 @@ export async function findMembers(
   mayCall: boolean,
 ): Promise<ReadonlyMap<string, FieldValues>> {
   const wanted = [...new Set(ids.flatMap((id) => id ?? []))];
-  const { member, records } = source;
   const taken = {
     visible: everything,
     freshness: { maxAgeSeconds: 300 },
@@ -65,7 +84,7 @@ export async function findMembers(
       const ask = async () => {
         leave(id);
         await areSure;
-        return records.find(member, id, asking);
+        return findUnlessMissing(source, id, asking);
       };
       const found = findMember(source, id, asking, mayCall ? ask : async () => undefined);
       return found.catch(undefinedInOutage).finally(() => leave(id));

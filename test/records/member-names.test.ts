@@ -23,8 +23,31 @@ test('members are asked for together, however late the cache says that it has no
       return id === 'b' ? undefined : { nativeId: id, values: { id } };
     },
   };
-  const source = { records, member, cache: () => cache, copy: () => undefined };
+  const source = { records, member, cache: () => cache, copy: () => undefined, missing: new Map() };
   const found = await findMembers(source, [...turns, 'a', undefined], startCall('r'), true);
   assert.deepEqual([...found.keys()].toSorted(), ['a', 'c', 'kept']);
   assert.deepEqual(asked, ['a', 'b', 'c']);
+});
+
+test('a member that the CRM does not have is asked for once a minute, and forgotten among many', async () => {
+  const asked: string[] = [];
+  const records = {
+    async find(_resource: unknown, id: string) {
+      asked.push(id);
+      return undefined;
+    },
+  };
+  const missing = new Map<string, number>();
+  const source = { records, member, cache: () => undefined, copy: () => undefined, missing };
+  const read = (...ids: string[]) => findMembers(source, ids, startCall('r'), true);
+  await read('gone', 'gone');
+  assert.equal((await read('gone')).size, 0);
+  assert.deepEqual(asked, ['gone']);
+  missing.set('gone', 0);
+  await read('gone');
+  assert.deepEqual(asked, ['gone', 'gone']);
+  await read(...Array.from({ length: 1200 }, (_, index) => `other ${index}`));
+  assert.equal(missing.size, 1000);
+  await read('gone');
+  assert.equal(asked.filter((id) => id === 'gone').length, 3);
 });

@@ -379,8 +379,10 @@ async function storeOutcomes(
   const readAt = now();
   const ofTry = (value: (tried: Tried) => unknown) => column(({ tried }) => (tried ? value(tried) : null));
   const latest = sql`case when jsonb_array_length(h.tries) < ${sql.lit(mostTries)} then h.tries else h.tries - 0 end`;
+  // `now()` is when the transaction began, which may be before the outcomes were read.
   const tries = sql`case when done.ms is null then h.tries else ${latest} || jsonb_build_object('number', h.attempts,
-    'at', to_char((now() - make_interval(secs => done.ms_ago / 1000)) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
+    'at', to_char(greatest(h.accepted_at, now() - make_interval(secs => done.ms_ago / 1000)) at time zone 'UTC',
+      'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'ms', done.ms, 'code', done.code, 'detail', done.detail) end`;
   const { rows } = await sql<Row>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,

@@ -91,7 +91,10 @@ describe('Health in a browser', {
     await page.route('**/v1/admin/crm-usage?*', (route) => route.fulfill({ json: { data, total: 400 } }));
     await page.evaluate(`location.hash = '#/health'`);
     const quota = page.getByRole('figure').filter({ hasText: 'Left' });
-    await textOf(quota, /Desk 75%.*The gateway itself 25%.*Left 960.*made 400 calls.*Salesforce counts 40/s);
+    await textOf(
+      quota,
+      /Desk 75%.*The gateway itself 25%.*Left 960.*made 400 calls.*Salesforce has counted 40 so/s,
+    );
     await check('quota of a day that began anew');
     await close();
   });

@@ -207,10 +207,15 @@ export function viewOfHandoff(handoff: StoredHandoff) {
   };
 }
 
+/** In words, also where a newer version stored a code that this one doesn't have. */
+function titleOf(code: ProblemCode): string {
+  return code in problems ? `${problems[code].title}.` : code;
+}
+
 /** For a caller that sees these fields only. */
 export function attemptsView({ latestTries = [], nextTryAt }: StoredHandoff, visible: VisibleFields) {
   const wordsOf = (code: ProblemCode, detail: string | null | undefined) =>
-    visible === undefined ? (detail ?? `${problems[code].title}.`) : unseen;
+    visible === undefined ? (detail ?? titleOf(code)) : unseen;
   return {
     latest_attempts: latestTries.map(({ number, at, ms, code, detail }) => ({
       ...{ number, at, duration_ms: ms },
