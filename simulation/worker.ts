@@ -18,7 +18,7 @@ export interface Report {
 }
 
 /** Runs of a failing seed that look for a shorter one. */
-const shorteningTries = 60;
+const shorteningTries = 24;
 
 const options = readOptions(process.argv.slice(2));
 if (options.undo !== undefined) takeBack(options.undo);
