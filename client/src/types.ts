@@ -68,7 +68,7 @@ export interface AcceptedHandoff {
     problem: {
       /** The stable name of the problem. */
       code: string;
-      /** What went wrong. */
+      /** The error in words. */
       detail: string;
     } | null;
   })[] | undefined;

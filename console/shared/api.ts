@@ -111,7 +111,7 @@ export function createCaller(given: Credentials | null, { actingAs, refused }: C
   return { client, send: (path, options) => sendText(ask, credentials, path, options) };
 }
 
-/** What was decided arrives although the tab is closed; browsers take that of small requests alone. */
+/** Lets a decision arrive although the tab is closed, which browsers allow for small requests only. */
 function outlivesTab({ method, body }: RequestInit = {}): boolean {
   return method === 'POST' ? !body : method === 'PATCH' && typeof body === 'string' && body.length < 1000;
 }

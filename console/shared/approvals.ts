@@ -123,7 +123,7 @@ export class Approvals {
     return Promise.race([sent, late]).finally(() => clearTimeout(timer));
   }
 
-  /** Whoever wanted to leave doesn't: approvals are taken again. */
+  /** Takes approvals again, once leaving has failed. */
   stay(): void {
     this.#isLeaving = false;
   }

@@ -10,7 +10,7 @@ const shownAtFirst = 3;
 /** As many as the service keeps. */
 const mostKept = 20;
 
-/** What came of each attempt to deliver a hand-off, the newest first, and when the next one is. */
+/** Attempts to deliver a hand-off with their outcomes, the newest first, and when the next one is. */
 export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
   const [isWhole, showAll] = useState(false);
   const { attempts, latest_attempts: latest = [], status } = handoff;

@@ -145,6 +145,8 @@ export interface Tried {
 
 /** Tries of a hand-off that are kept. */
 export const mostTries = 20;
+/** Characters of a try's detail. */
+export const longestDetail = 500;
 
 /** A try as it is stored. */
 export interface StoredTry {

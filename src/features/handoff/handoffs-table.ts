@@ -12,6 +12,7 @@ import {
   type HandoffOutcome,
   type HandoffQuery,
   type HandoffStatus,
+  longestDetail,
   mostTries,
   type NewHandoff,
   type Readable,
@@ -41,8 +42,6 @@ const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_e
 const withoutWords = (tries: RawBuilder<unknown>) => sql`(
   select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_tries (one, nth))`;
 const erased = sql`member_id = null, name = null, source = null, details = null, tries = ${withoutWords(sql`tries`)}`;
-/** Characters of what a try met. */
-const longestWords = 500;
 
 /**
  * Accepted hand-offs; the moves stand at the top of accepted.ts. What waits is accepted, counted, delivered and removed for
@@ -404,7 +403,7 @@ async function storeOutcomes(
       ${ofTry(({ startedAt }) => readAt - startedAt)}::double precision[],
       ${ofTry(({ startedAt, endedAt }) => Math.round(endedAt - startedAt))}::integer[],
       ${ofTry(({ failure }) => failure?.code ?? null)}::text[],
-      ${ofTry(({ failure }) => failure?.detail.slice(0, longestWords) ?? null)}::text[])
+      ${ofTry(({ failure }) => failure?.detail.slice(0, longestDetail) ?? null)}::text[])
       as done (external_id, fence, status, native_id, problem, may_exist, failures, pause, ms_ago, ms, code, detail)
     where h.external_id = done.external_id and h.fence = done.fence
       and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))

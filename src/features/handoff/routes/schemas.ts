@@ -7,7 +7,13 @@ import { memberBeside } from '../../../records/member-names.ts';
 import { handedOffFields, quote } from '../../../records/quotes-and-bookings.ts';
 import { entityTag } from '../../../records/representation.ts';
 import { uuidSchema } from '../../../records/resource.ts';
-import { approvalStatuses, handoffStatuses, mostTries, type StoredHandoff } from '../accepted.ts';
+import {
+  approvalStatuses,
+  handoffStatuses,
+  longestDetail,
+  mostTries,
+  type StoredHandoff,
+} from '../accepted.ts';
 import { problemOf } from '../deliver.ts';
 
 const example = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
@@ -71,7 +77,7 @@ const attempt = Type.Object({
   problem: orNull(
     Type.Object({
       code: Type.String({ maxLength: 100, description: 'The stable name of the problem.' }),
-      detail: Type.String({ maxLength: 500, description: 'What went wrong.' }),
+      detail: Type.String({ maxLength: longestDetail, description: 'The error in words.' }),
     }),
     'Why it was not created; null if it was.',
     null,
