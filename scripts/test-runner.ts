@@ -85,12 +85,12 @@ async function runFile(
     const why = `not begun, since the run's ${Math.round(runMs / 1000)} s are over`;
     return { file, counts: undefined, failures: [`  ${file}: ${why}`] };
   }
-  // The test that hangs has failed by then, with its name.
   const limitMs = Math.min(timeoutMs * fileShare, leftMs);
   const results = run({
     cwd: root,
     files: [join(root, file)],
-    timeout: limitMs / fileShare,
+    // A test that hangs fails with its name, unless the whole run ends before.
+    timeout: timeoutMs,
     // A test that timed out may go on for ever: without it, its file would hold up the whole run.
     execArgv: ['--test-force-exit', '--import', join(import.meta.dirname, 'test-times.ts')],
     signal,
