@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { WriteBehind } from '../../platform/base/batching.ts';
 import { monotonicMs, randomBytes } from '../../platform/base/chance.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
@@ -81,7 +81,7 @@ export class AttemptArchive implements AttemptRecorder {
   readonly #newId = createAttemptIds();
   readonly #single: WriteBehind<StoredAttempt>;
   readonly #totals: AttemptTotals;
-  readonly #key = randomBytes(32);
+  readonly #key = randomBytes(32).toString('base64');
   readonly #own: Pick<OwnEntries, 'take'>;
 
   constructor(options: AttemptArchiveOptions) {
@@ -125,7 +125,7 @@ export class AttemptArchive implements AttemptRecorder {
   /** All that alike attempts have in common. Nobody can find the person in it: the key is known nowhere else. */
   #kindOf({ consumer_id, endpoint, result, address, api_key, person, status }: Attempt): string {
     const parts = JSON.stringify([consumer_id, endpoint, result, address, api_key, person, status]);
-    return createHmac('sha256', this.#key).update(parts).digest('base64url').slice(0, 24);
+    return hash('sha256', this.#key + parts, 'base64url').slice(0, 24);
   }
 
   async #writeTotals(): Promise<void> {
