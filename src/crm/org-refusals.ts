@@ -57,7 +57,13 @@ function findForeign(
       const name = apiFieldOf(resource, column);
       const isOfService = name !== undefined && ofService.includes(name);
       if (!isOfService && isOfCaller(name, resource, written)) continue;
-      return { name, column, problem: explain(error, resource).replace(/\.$/, ''), needs: [] };
+      return {
+        kind: 'mismatch',
+        name,
+        column,
+        problem: explain(error, resource).replace(/\.$/, ''),
+        needs: [],
+      };
     }
   }
   return undefined;

@@ -115,7 +115,7 @@ function changeOfType(name: string, { crm, added: { first, type } = { type: unde
   const [before, after] = [nameOfType(first), nameOfType(type)];
   if (before === after) return [];
   const problem = `was ${before} when the gateway started and is ${after} now; restart the gateway to use it as it is`;
-  return [{ name, column: crm.path, problem, needs: [] }];
+  return [{ kind: 'mismatch', name, column: crm.path, problem, needs: [] }];
 }
 
 function logChanges(log: Log, before: readonly OrgFault[], now: readonly OrgFault[]): boolean {

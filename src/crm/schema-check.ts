@@ -32,9 +32,14 @@ const ownLengths: Readonly<Record<string, number>> = {
   consumer_name: 255,
   actor: 255,
 };
+type Reason = Pick<Misfit, 'kind' | 'problem'>;
+
 const readOrWrite: readonly Need[] = ['read', 'write', 'filter'];
 const everything: readonly Need[] = [...readOrWrite, 'create'];
-const mayNotBeWritten = "can't be written by the integration user";
+const mayNotBeWritten: Reason = {
+  kind: 'permission',
+  problem: "can't be written by the integration user",
+};
 
 const typeRules: Readonly<Record<string, (field: DescribedField) => OrgType>> = {
   picklist: ({ restrictedPicklist, values, length }) =>
@@ -107,19 +112,20 @@ function statusFaults({ fields, fit }: Resource, byName: ReadonlyMap<string, Des
   const refused = fit.laterStatuses.filter((value) => !takes(found, value));
   if (refused.length === 0) return [];
   const values = `${refused.length > 1 ? 'values' : 'value'} ${refused.join(', ')}`;
-  return [{ column, problem: `doesn't accept the ${values}, which reservations' bookings get`, needs: [] }];
+  const problem = `doesn't accept the ${values}, which reservations' bookings get`;
+  return [{ kind: 'values', column, problem, needs: [] }];
 }
 
-interface Fault {
-  problem: string;
+interface Fault extends Reason {
   needs: readonly Need[];
 }
 
 function objectFault(resource: Resource, object: DescribedObject | null): Fault | undefined {
   if (object === null) return { ...isNotThere, needs: everything };
-  if (!object.queryable) return { problem: "can't be read by the integration user", needs: everything };
+  if (!object.queryable)
+    return { kind: 'permission', problem: "can't be read by the integration user", needs: everything };
   if (resource.name === 'member' || (object.createable && object.updateable)) return undefined;
-  return { problem: mayNotBeWritten, needs: ['write', 'create'] };
+  return { ...mayNotBeWritten, needs: ['write', 'create'] };
 }
 
 interface FieldToCheck {
@@ -137,7 +143,7 @@ function checkField(one: FieldToCheck, found: DescribedField | undefined, checke
   if (fault !== undefined) {
     if (isOptional) checked.missing.add(column.toLowerCase());
     if (found !== undefined || !field.isSpare)
-      checked.misfits.push({ name, column, problem: fault.problem, needs: isOptional ? [] : fault.needs });
+      checked.misfits.push({ ...fault, name, column, needs: isOptional ? [] : fault.needs });
   }
   if (found === undefined) return;
   if (field.indexed && !hasIndex(found)) checked.slow.push(column);
@@ -162,11 +168,11 @@ function checkContinuations(
   if (field.columns === undefined) return;
   for (const [index, column] of (field.crm.continuations ?? []).entries()) {
     const found = columns[index + 1];
-    const problem =
-      found === undefined ? isNotThere.problem : (spellingFault(column, found.name) ?? writeFault(found));
-    if (problem === undefined) continue;
+    const reason =
+      found === undefined ? isNotThere : (spellingFault(column, found.name) ?? writeFault(found));
+    if (reason === undefined) continue;
     checked.missing.add(column.toLowerCase());
-    checked.misfits.push({ name, column, problem, needs: [] });
+    checked.misfits.push({ ...reason, name, column, needs: [] });
   }
   const lengths = columns.flatMap((found) => (found !== undefined && found.length > 0 ? [found.length] : []));
   if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
@@ -175,73 +181,78 @@ function checkContinuations(
 function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
   const { resource, name, field } = one;
   const ofName = nameFault(field, found);
-  if (ofName !== undefined) return { problem: ofName, needs: readOrWrite };
+  if (ofName !== undefined) return { ...ofName, needs: readOrWrite };
   const ofType = typeFault(one, found);
-  if (ofType !== undefined) return { problem: ofType, needs: readOrWrite };
+  if (ofType !== undefined) return { ...ofType, needs: readOrWrite };
   const isWritten = resource.name !== 'member' && isWrittenField(name, field);
   const ofWrites = isWritten ? writtenFault(name, field, found) : undefined;
-  if (ofWrites !== undefined) return { problem: ofWrites, needs: ['write'] };
+  if (ofWrites !== undefined) return { ...ofWrites, needs: ['write'] };
   const isCompared = field.filter || searchedFields(resource).includes(name);
   return isCompared && !found.filterable
-    ? { problem: "can't be used in filters", needs: ['filter'] }
+    ? { kind: 'mismatch', problem: "can't be used in filters", needs: ['filter'] }
     : undefined;
 }
 
-function nameFault({ crm }: Field, found: DescribedField): string | undefined {
+function nameFault({ crm }: Field, found: DescribedField): Reason | undefined {
   const [relationship = ''] = crm.path.split('.');
   return crm.lookupColumn === undefined
     ? spellingFault(crm.path, found.name)
     : spellingFault(relationship, found.relationshipName ?? '');
 }
 
-function spellingFault(given: string, name: string): string | undefined {
+function spellingFault(given: string, name: string): Reason | undefined {
   const isOther = given !== name && given.toLowerCase() === name.toLowerCase();
-  return isOther ? `is called ${name} in Salesforce; spell it that way in the mapping` : undefined;
+  return isOther ? mismatch(`is called ${name} in Salesforce; spell it that way in the mapping`) : undefined;
+}
+
+function mismatch(problem: string): Reason {
+  return { kind: 'mismatch', problem };
 }
 
 function isWrittenField(name: string, { kind, writable, added, optional }: Field): boolean {
   return writable || optional !== undefined || (added === undefined && kind !== 'timestamp') || name === 'id';
 }
 
-function writtenFault(name: string, { optional, crm }: Field, found: DescribedField): string | undefined {
+function writtenFault(name: string, { optional, crm }: Field, found: DescribedField): Reason | undefined {
   const tooShort = lengthFault(name, found);
   if (tooShort !== undefined) return tooShort;
   if (name === 'status' && !takes(found, 'created'))
-    return "doesn't accept the value created, which new records get";
+    return { kind: 'values', problem: "doesn't accept the value created, which new records get" };
   // A master-detail relationship may be set for good: then a change of the member is refused, and nothing else.
   return writeFault(found, name === 'id' || optional !== undefined || crm.lookupColumn !== undefined);
 }
 
-function lengthFault(name: string, { length }: DescribedField): string | undefined {
+function lengthFault(name: string, { length }: DescribedField): Reason | undefined {
   const needed = ownLengths[name] ?? 0;
-  return length > 0 && length < needed ? `holds ${length} characters, but needs ${needed}` : undefined;
+  if (length === 0 || length >= needed) return undefined;
+  return { kind: 'length', problem: `holds ${length} characters, but needs ${needed}` };
 }
 
-function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): string | undefined {
+function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): Reason | undefined {
   return createable && (updateable || isCreatedOnly) ? undefined : mayNotBeWritten;
 }
 
-function typeFault({ name, field, memberObject }: FieldToCheck, found: DescribedField): string | undefined {
+function typeFault({ name, field, memberObject }: FieldToCheck, found: DescribedField): Reason | undefined {
   if (field.added !== undefined)
     return typeOf(found) === undefined
-      ? `has the type ${found.type}, which the API doesn't support`
+      ? mismatch(`has the type ${found.type}, which the API doesn't support`)
       : undefined;
   if (field.crm.lookupColumn !== undefined) return lookupFault(field, found, memberObject);
   const fitting = kinds[field.kind] ?? [];
   if (!fitting.includes(found.type))
-    return `has the type ${found.type}, but must be ${fitting.slice(0, 2).join(' or ')}`;
+    return mismatch(`has the type ${found.type}, but must be ${fitting.slice(0, 2).join(' or ')}`);
   if (name !== 'id') return undefined;
-  if (!found.unique) return "isn't unique";
-  return found.externalId ? lengthFault(name, found) : "isn't an external ID";
+  if (!found.unique) return { kind: 'key', problem: "isn't unique" };
+  return found.externalId ? lengthFault(name, found) : { kind: 'key', problem: "isn't an external ID" };
 }
 
-function lookupFault({ crm }: Field, found: DescribedField, target: string): string | undefined {
-  if (found.type !== 'reference') return `has the type ${found.type}, but must be a lookup`;
+function lookupFault({ crm }: Field, found: DescribedField, target: string): Reason | undefined {
+  if (found.type !== 'reference') return mismatch(`has the type ${found.type}, but must be a lookup`);
   const relationship = crm.path.split('.')[0] ?? '';
   if (found.relationshipName?.toLowerCase() !== relationship.toLowerCase())
-    return `has the relationship ${found.relationshipName ?? 'null'}, not ${relationship}`;
+    return mismatch(`has the relationship ${found.relationshipName ?? 'null'}, not ${relationship}`);
   if (!found.referenceTo.some((object) => object.toLowerCase() === target.toLowerCase()))
-    return `points to ${found.referenceTo.join(', ')}, not to ${target}`;
+    return mismatch(`points to ${found.referenceTo.join(', ')}, not to ${target}`);
   return undefined;
 }
 
@@ -251,8 +262,8 @@ function constantFaults(
   byName: ReadonlyMap<string, DescribedField>,
 ): Misfit[] {
   return Object.entries(constants).flatMap(([column, value]) => {
-    const problem = constantFault(value, object, byName.get(column.toLowerCase()));
-    return problem === undefined ? [] : [{ column, problem, needs: ['create' as const] }];
+    const reason = constantFault(value, object, byName.get(column.toLowerCase()));
+    return reason === undefined ? [] : [{ ...reason, column, needs: ['create' as const] }];
   });
 }
 
@@ -260,18 +271,23 @@ function constantFault(
   value: Constant,
   { recordTypes }: DescribedObject,
   found: DescribedField | undefined,
-): string | undefined {
-  if (found === undefined) return isNotThere.problem;
+): Reason | undefined {
+  if (found === undefined) return isNotThere;
   if (typeof value === 'object') {
     const wanted = value.recordType.toLowerCase();
     const type = recordTypes.find(({ developerName }) => developerName.toLowerCase() === wanted);
-    if (type === undefined) return `has no record type ${value.recordType}`;
+    if (type === undefined) return { kind: 'unset', problem: `has no record type ${value.recordType}` };
     if (!type.available)
-      return `has the record type ${value.recordType}, which the integration user can't use`;
+      return {
+        kind: 'permission',
+        problem: `has the record type ${value.recordType}, which the integration user can't use`,
+      };
   }
   if (!found.createable) return mayNotBeWritten;
   if (typeof value === 'object') return undefined;
-  return isOfType(value, found) ? undefined : `doesn't accept the constant ${String(value)}`;
+  return isOfType(value, found)
+    ? undefined
+    : { kind: 'unset', problem: `doesn't accept the constant ${String(value)}` };
 }
 
 function isOfType(value: string | number | boolean, found: DescribedField): boolean {
@@ -302,6 +318,7 @@ function requiredFaults({ fields, constants = {} }: Resource, object: DescribedO
     .filter(isRequired)
     .filter(({ name }) => !set.includes(name.toLowerCase()))
     .map(({ name: column }) => ({
+      kind: 'unset',
       column,
       needs: ['create' as const],
       problem: "is required in new records, but the mapping doesn't set it",

@@ -198,6 +198,7 @@ export function misfitFailure(problem: Problem, facts: FailureFacts = {}): CrmFa
 }
 
 export const isNotThere = {
+  kind: 'absent',
   problem: "doesn't exist, or the integration user can't see it",
   needs: ['read', 'write', 'filter'],
 } as const;

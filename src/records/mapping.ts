@@ -298,6 +298,7 @@ export function untyped(fields: Resource['fields']) {
     kind === 'unknown'
       ? [
           {
+            kind: 'mismatch' as const,
             name,
             column: crm.path,
             problem: 'has a type that is not known before the CRM was asked',

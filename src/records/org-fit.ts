@@ -2,7 +2,11 @@ import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
 
 export type Need = 'read' | 'write' | 'filter' | 'create';
 
+/** What to do about a misfit depends on it. */
+export type MisfitKind = 'absent' | 'permission' | 'unset' | 'length' | 'values' | 'key' | 'mismatch';
+
 export interface Misfit {
+  kind: MisfitKind;
   /** The API's field; undefined: it is about the whole object. */
   name?: string | undefined;
   /** The CRM's column; null: the object itself. */
@@ -104,7 +108,7 @@ export class OrgFit {
 
   /** Throws `crm_error` for a field that an answer shows and the org did not. */
   requireShown(name: string, column: string): never {
-    const unseen: Misfit = { name, column, problem: "wasn't returned", needs: [] };
+    const unseen: Misfit = { kind: 'absent', name, column, problem: "wasn't returned", needs: [] };
     throw this.refusal(this.why('read', name) ?? unseen);
   }
 

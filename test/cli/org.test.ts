@@ -380,9 +380,9 @@ resources:
     assert.equal(code, 1);
     assert.deepEqual(stdout.trimEnd().split('\n'), [
       ...['Passenger__c', 'Ferry_Quote__c'].map(tooShort),
-      "Ferry_Quote__c.Lifecycle__c doesn't accept the value created, which new records get. Add the value to the picklist, or set `status: null` in the mapping.",
+      "Ferry_Quote__c.Lifecycle__c doesn't accept the value created, which new records get. Add what it lacks to the picklist, or set `status: null` in the mapping.",
       tooShort('Ferry_Booking__c'),
-      "Ferry_Booking__c.Reservation_Phase__c doesn't accept the values pending, cancelled, which reservations' bookings get. Add them to the picklist, or set `status: null` in the mapping.",
+      "Ferry_Booking__c.Reservation_Phase__c doesn't accept the values pending, cancelled, which reservations' bookings get. Add what it lacks to the picklist, or set `status: null` in the mapping.",
     ]);
   });
 

@@ -28,7 +28,7 @@ import { SettingsError } from '../../platform/settings/settings.ts';
 import type { CrmSettings, Settings } from '../../platform/settings/table.ts';
 import { withSimulated } from '../../platform/simulators/simulator.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
-import type { Misfit } from '../../records/org-fit.ts';
+import type { Misfit, MisfitKind } from '../../records/org-fit.ts';
 import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { formatProposal } from './mapping-text.ts';
 import { packageFiles, writePackage } from './package.ts';
@@ -103,21 +103,23 @@ function problemsOf(resources: Resources, described: Described): OrgProblem[] {
   );
 }
 
-function adviceFor({ column, problem, needs }: Misfit): string {
-  if (problem.includes("doesn't exist"))
-    return `Create it with \`handoff org package\`, name another ${column === null ? 'object' : 'field'} in the mapping, or give the integration user permission to see it.`;
-  if (problem.includes('the integration user'))
-    return 'Assign the permission set from `handoff org package` to the integration user.';
-  if (needs.includes('create'))
-    return 'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.';
-  if (problem.includes('characters'))
-    return 'Make the field longer in the org, or name another one in the mapping.';
-  if (problem.includes('the value'))
-    return `Add ${problem.includes('the values') ? 'them' : 'the value'} to the picklist, or set \`status: null\` in the mapping.`;
-  if (problem.includes('unique') || problem.includes('external ID'))
-    return 'Make the field unique and an external ID, or name another field in the mapping.';
-  return 'Name another field in the mapping, or change the field in the org.';
+function adviceFor({ kind, column }: Misfit): string {
+  if (kind === 'absent' && column === null)
+    return 'Create it with `handoff org package`, name another object in the mapping, or give the integration user permission to see it.';
+  return adviceByKind[kind];
 }
+
+const adviceByKind: Readonly<Record<MisfitKind, string>> = {
+  absent:
+    'Create it with `handoff org package`, name another field in the mapping, or give the integration user permission to see it.',
+  permission: 'Assign the permission set from `handoff org package` to the integration user.',
+  unset:
+    'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.',
+  length: 'Make the field longer in the org, or name another one in the mapping.',
+  values: 'Add what it lacks to the picklist, or set `status: null` in the mapping.',
+  key: 'Make the field unique and an external ID, or name another field in the mapping.',
+  mismatch: 'Name another field in the mapping, or change the field in the org.',
+};
 
 /** Objects that `org map` looks at: enough for a large org, and few calls. */
 const mostObjects = 500;

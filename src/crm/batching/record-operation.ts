@@ -136,7 +136,9 @@ export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | und
   for (const [column, value] of Object.entries(constants)) {
     if (typeof value !== 'object' || fit.recordTypeId(value.recordType) !== undefined) continue;
     const problem = 'has a record type that is not known before the CRM was asked';
-    return misfitFailure(fit.refusal(fit.whyRefused('create', [column]) ?? { column, problem, needs: [] }));
+    return misfitFailure(
+      fit.refusal(fit.whyRefused('create', [column]) ?? { kind: 'mismatch', column, problem, needs: [] }),
+    );
   }
   return undefined;
 }

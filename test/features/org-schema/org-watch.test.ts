@@ -94,7 +94,8 @@ describe('what is known of the org', () => {
     assert.ok(before <= 2);
     org.changes = { Budget__c: null };
     // Many requests that are refused at once.
-    for (let index = 0; index < 20; index++) first.fit.refusal({ column: 'X__c', problem: 'x', needs: [] });
+    for (let index = 0; index < 20; index++)
+      first.fit.refusal({ kind: 'mismatch', column: 'X__c', problem: 'x', needs: [] });
     await until(() => second.schema.faults.length === 1);
     assert.ok(org.calls <= before + 2);
     assert.equal(second.budget?.kind, 'unknown');
