@@ -27,8 +27,8 @@ import type { HandoffRequest, HandoffType } from './handoff.ts';
  *              is one, the hand-off is created.
  *   cancelled  it is not to be delivered. A record that a call may have created is looked for too, and removed.
  *
- * Invariants: the External ID is chosen before the first call and never changes, so that any number of tries makes one
- * record; each try has a fence of its own, and only the latest one stores how it ended; `may_exist` is set before a call
+ * Invariants: the External ID is chosen before the first call and never changes, so that any number of attempts makes one
+ * record; each attempt has a fence of its own, and only the latest one stores how it ended; `may_exist` is set before a call
  * is made, for an item once it is known whether it had a record before, and unset only by an answer that says that nothing was
  * done; all times are the database's clock.
  */
@@ -77,9 +77,9 @@ export interface Origin {
 
 export interface NewHandoff extends HandoffRequest, Origin {
   externalId: string;
-  /** An earlier try may have created the record. */
+  /** An earlier attempt may have created the record. */
   mayExist: boolean;
-  /** Milliseconds since 1970 by the database's clock: no earlier try was made before. */
+  /** Milliseconds since 1970 by the database's clock: no earlier attempt was made before. */
   since: number;
   isHeld: boolean;
   needsApproval: boolean;
@@ -117,9 +117,9 @@ export interface StoredHandoff extends Origin {
   refusal: Refusal | undefined;
   attempts: number;
   /** The oldest first. Undefined in lists, as is the next one's time. */
-  latestTries?: StoredTry[] | undefined;
+  latestAttempts?: StoredAttempt[] | undefined;
   /** Undefined also where no time is set. */
-  nextTryAt?: Date | undefined;
+  nextAttemptAt?: Date | undefined;
   acceptedAt: Date;
   reference: string | undefined;
   completedAt: Date | undefined;
@@ -134,8 +134,8 @@ export type HandoffOutcome =
   /** Still to be delivered; `mayExist`: the record may be there all the same. */
   | { status: 'accepted'; mayExist: boolean; failures: number; pauseSeconds: number };
 
-/** How a try went. */
-export interface Tried {
+/** How an attempt went. */
+export interface AttemptFacts {
   /** Both in milliseconds of `now()`. */
   startedAt: number;
   endedAt: number;
@@ -143,14 +143,13 @@ export interface Tried {
   failure: Refusal | undefined;
 }
 
-/** Tries of a hand-off that are kept. */
-export const mostTries = 20;
-/** Characters of a try's detail. */
+/** Attempts kept for each hand-off. */
+export const keptAttempts = 20;
+/** Characters of an attempt's detail. */
 export const longestDetail = 500;
 
-/** A try as it is stored. */
-export interface StoredTry {
-  /** 1 is the first. Tries of processes that were killed are missing. */
+export interface StoredAttempt {
+  /** 1 is the first. Attempts of processes that were killed are missing. */
   number: number;
   /** RFC 3339: when it started. */
   at: string;
@@ -166,7 +165,7 @@ export interface Settled {
   handoff: Pick<TakenHandoff, 'externalId' | 'fence'>;
   outcome: HandoffOutcome;
   /** Undefined where nothing was tried. */
-  tried?: Tried;
+  attempt?: AttemptFacts;
 }
 
 export type Readable = Partial<Record<HandoffType, Visible>>;

@@ -1,7 +1,7 @@
 import { type Call, withChanges } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
 import { Problem, type ProblemCode } from '../../platform/base/problem.ts';
-import type { HandoffOutcome, Refusal, StoredHandoff, TakenHandoff, Tried } from './accepted.ts';
+import type { AttemptFacts, HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';
 
@@ -10,13 +10,13 @@ export interface DeliveryParts extends HandoffCrm {
   noteRecord: (looked: LookedFor) => Promise<boolean>;
 }
 
-export type Try =
+export type AttemptResult =
   | { status: 'created'; nativeId: string; confirmation?: HandoffConfirmation }
   | Extract<HandoffOutcome, { status: 'failed' }>
   | { status: 'open'; error: unknown };
 
-export interface EndedTry {
-  ended: Try;
+export interface DeliveryAttempt {
+  ended: AttemptResult;
   /** Both in milliseconds of `now()`. */
   startedAt: number;
   endedAt: number;
@@ -56,14 +56,18 @@ export function isUnknown(error: unknown): boolean {
   return !(error instanceof Problem) || error.facts.outcomeUnknown === true;
 }
 
-/** Tries to deliver a hand-off, once, within its lease. Never throws. */
-export async function deliver(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<EndedTry> {
+/** Delivers a hand-off, once, within its lease. Never throws. */
+export async function deliver(
+  parts: DeliveryParts,
+  handoff: TakenHandoff,
+  call: Call,
+): Promise<DeliveryAttempt> {
   const startedAt = now();
-  const ended = await tryOnce(parts, handoff, call);
+  const ended = await attemptOnce(parts, handoff, call);
   return { ended, startedAt, endedAt: now() };
 }
 
-async function tryOnce(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<Try> {
+async function attemptOnce(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<AttemptResult> {
   const deadline = Math.min(call.deadline, handoff.deadline);
   try {
     const confirmation = await withChanges(call, { deadline }, async (own) =>
@@ -102,7 +106,7 @@ function finalRefusalOf(error: unknown): Refusal | undefined {
   return { code: error.code, detail: error.message, ...(errors && { errors }) };
 }
 
-export function outcomeOf(ended: Try, { mayExist }: TakenHandoff): HandoffOutcome {
+export function outcomeOf(ended: AttemptResult, { mayExist }: TakenHandoff): HandoffOutcome {
   if (ended.status !== 'open') return ended;
   return { status: 'accepted', mayExist: mayExist || isUnknown(ended.error), failures: 0, pauseSeconds: 0 };
 }
@@ -112,7 +116,7 @@ export function refusalOf(error: unknown): Refusal {
   return { code: 'internal_error', detail: 'The gateway failed while delivering it.' };
 }
 
-export function triedOf({ ended, startedAt, endedAt }: EndedTry): Tried {
+export function attemptFactsOf({ ended, startedAt, endedAt }: DeliveryAttempt): AttemptFacts {
   if (ended.status === 'created') return { startedAt, endedAt, failure: undefined };
   const failure = ended.status === 'failed' ? ended.refusal : refusalOf(ended.error);
   return { startedAt, endedAt, failure };

@@ -7,17 +7,17 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffOutcome, Settled, TakenHandoff } from './accepted.ts';
 import {
+  attemptFactsOf,
+  type DeliveryAttempt,
   type DeliveryParts,
   deliver,
-  type EndedTry,
   isOfOrg,
   isOfRecord,
   isUnknown,
   mayBeOwn,
   refusalOf,
-  triedOf,
 } from './deliver.ts';
-import { type HandoffType, isOfTries, targets } from './handoff.ts';
+import { type HandoffType, isOfEarlierAttempts, targets } from './handoff.ts';
 import type { Failing, HandoffsTable, UnsettledHandoff } from './handoffs-table.ts';
 
 /** How long the others wait for a delivering process that was killed. In seconds. */
@@ -39,7 +39,7 @@ const retryWorkers: { failing: Failing; workers: number; ms: number }[] = [
 const mostFailures = 9;
 const mostWhileTypeWorks = 5;
 const recentMs = 600_000;
-/** In seconds, before the third try and further ones. */
+/** In seconds, before the third attempt and further ones. */
 const pauses = { first: 15, most: 43_200, factor: 4 };
 /** In seconds, after a retry that failed because the CRM is unavailable. */
 const sharedFailurePause = 60;
@@ -54,14 +54,14 @@ export interface HandoffDeliveryOptions extends DeliveryParts {
   batchMs: number;
   /** Makes this process the delivering one for `leaseSeconds`; undefined while another is. Throws what the database does. */
   lease: () => Promise<Held | undefined>;
-  /** Stores how tries ended. Throws what the database does. */
+  /** Stores how attempts ended. Throws what the database does. */
   settle: (settled: readonly Settled[]) => Promise<void>;
   /** Which records of a resource a consumer sees: who sees only its own needs to be written into what is made for it. */
   visibleTo: (consumerId: string, resource: string) => Visible;
   log: Log;
 }
 
-type Ended = EndedTry & { handoff: TakenHandoff };
+type Ended = DeliveryAttempt & { handoff: TakenHandoff };
 
 /** The state of the delivery of one type: an org may refuse bookings and accept quotes. Times are of `now()`. */
 interface TypeState {
@@ -147,12 +147,12 @@ export class HandoffDelivery {
     const batch = isProbe ? await this.#takeProbe(state) : await table.take(state.type, state.batchSize);
     if (batch.length === 0) return false;
     const startedAt = now();
-    const tries = await this.#try(batch, isProbe ? 'probe' : 'batch', batchMs);
+    const attempts = await this.#attempt(batch, isProbe ? 'probe' : 'batch', batchMs);
     // Nothing was sent: this says nothing about the CRM, and a smaller batch would not help.
-    const isUnsent = tries.every((one) => isWaitingForBudget(one) || hasEndedUnsent(one));
-    const isCrmAvailable = isUnsent || (await this.#isCrmAvailable(tries));
-    await this.#settle(state, tries, isCrmAvailable);
-    if (!isUnsent) this.#note(state, tries, { isCrmAvailable, isQuick: now() - startedAt < batchMs / 2 });
+    const isUnsent = attempts.every((one) => isWaitingForBudget(one) || hasEndedUnsent(one));
+    const isCrmAvailable = isUnsent || (await this.#isCrmAvailable(attempts));
+    await this.#settle(state, attempts, isCrmAvailable);
+    if (!isUnsent) this.#note(state, attempts, { isCrmAvailable, isQuick: now() - startedAt < batchMs / 2 });
     return isCrmAvailable;
   }
 
@@ -173,12 +173,12 @@ export class HandoffDelivery {
 
   #note(
     state: TypeState,
-    tries: readonly Ended[],
+    attempts: readonly Ended[],
     { isCrmAvailable, isQuick }: { isCrmAvailable: boolean; isQuick: boolean },
   ) {
     const { log } = this.#options;
     const { type } = state;
-    const [err] = tries.flatMap(({ ended }) => (ended.status === 'open' ? [ended.error] : []));
+    const [err] = attempts.flatMap(({ ended }) => (ended.status === 'open' ? [ended.error] : []));
     if (!isCrmAvailable && !state.isUnavailable)
       log.warn({ err, type }, 'accepted hand-offs are waiting; Salesforce takes none');
     if (isCrmAvailable && state.isUnavailable) {
@@ -188,7 +188,7 @@ export class HandoffDelivery {
     }
     state.isUnavailable = !isCrmAvailable;
     if (!isCrmAvailable) return;
-    if (tries.some(isOwnFailure)) state.batchSize = Math.max(1, Math.floor(state.batchSize / 4));
+    if (attempts.some(isOwnFailure)) state.batchSize = Math.max(1, Math.floor(state.batchSize / 4));
     else if (isQuick) state.batchSize = Math.min(largestBatch, state.batchSize * 4);
   }
 
@@ -196,12 +196,12 @@ export class HandoffDelivery {
     if (state.isUnavailable) return false;
     const taken = await this.#options.table.takeFailing(state.type, failing);
     if (taken.length === 0) return false;
-    const tries = await this.#try(taken, 'alone', ms);
-    await this.#settle(state, tries, await this.#isCrmAvailable(tries));
+    const attempts = await this.#attempt(taken, 'alone', ms);
+    await this.#settle(state, attempts, await this.#isCrmAvailable(attempts));
     return true;
   }
 
-  #try(batch: readonly TakenHandoff[], background: Call['background'], ms: number): Promise<Ended[]> {
+  #attempt(batch: readonly TakenHandoff[], background: Call['background'], ms: number): Promise<Ended[]> {
     const { visibleTo } = this.#options;
     return Promise.all(
       batch.map(async (handoff) => {
@@ -213,16 +213,16 @@ export class HandoffDelivery {
   }
 
   /** Whether the CRM has answered any of these, or answers a look-up now: then failures are those of the hand-offs. */
-  async #isCrmAvailable(tries: readonly Ended[]): Promise<boolean> {
-    if (tries.some((one) => one.ended.status !== 'open' && !hasEndedUnsent(one))) return true;
-    const own = tries.find(isOwnFailure);
+  async #isCrmAvailable(attempts: readonly Ended[]): Promise<boolean> {
+    if (attempts.some((one) => one.ended.status !== 'open' && !hasEndedUnsent(one))) return true;
+    const own = attempts.find(isOwnFailure);
     if (own === undefined) return false;
     const { type, externalId } = own.handoff;
     const call = backgroundCall(own.handoff, 'probe', lookUpMs);
     try {
       const { records, resources } = this.#options;
       const found = await records.findWithDeleted(resources[type], externalId, call);
-      // The record was created. That of an item may be older: the next try looks closer.
+      // The record was created. That of an item may be older: the next attempt looks closer.
       if (found && own.handoff.reference === undefined)
         own.ended = { status: 'created', nativeId: found.nativeId };
       return true;
@@ -231,15 +231,15 @@ export class HandoffDelivery {
     }
   }
 
-  async #settle(state: TypeState, tries: readonly Ended[], isCrmAvailable: boolean): Promise<void> {
+  async #settle(state: TypeState, attempts: readonly Ended[], isCrmAvailable: boolean): Promise<void> {
     const { settle, table } = this.#options;
-    const settled = tries.map((one) => ({
+    const settled = attempts.map((one) => ({
       handoff: one.handoff,
       outcome: this.#outcomeOf(state, one, isCrmAvailable),
-      tried: triedOf(one),
+      attempt: attemptFactsOf(one),
     }));
     await settle(settled);
-    if (isCrmAvailable && tries.some(isOwnFailure)) state.failedAt = now();
+    if (isCrmAvailable && attempts.some(isOwnFailure)) state.failedAt = now();
     if (!settled.some(({ outcome }) => outcome.status === 'created')) return;
     const hasRecovered = state.failedAt > state.madeAt && now() - state.madeAt > longOutageMs;
     state.madeAt = now();
@@ -276,12 +276,12 @@ export class HandoffDelivery {
   async #settleOne(ended: UnsettledHandoff): Promise<void> {
     const { table, records, resources, log, settle } = this.#options;
     const { externalId, type, consumerId, status, deadline, isLast, isItem, since } = ended;
-    const tries = { since, hadRecord: ended.hadRecord ?? undefined };
+    const attempts = { since, hadRecord: ended.hadRecord ?? undefined };
     const call = { ...startCall(randomUUID(), ownWorldOf(consumerId)), deadline, isWrite: true };
     let isSettled = isLast;
     try {
       const found = await records.find(resources[type], externalId, call);
-      const isOwn = found && (!isItem || isOfTries(found, tries));
+      const isOwn = found && (!isItem || isOfEarlierAttempts(found, attempts));
       const record = isOwn ? found : undefined;
       if (record && status === 'failed') {
         const { nativeId } = record;

@@ -33,14 +33,14 @@ export interface HandoffRequest {
   onRepeat?: 'return' | 'update' | undefined;
 }
 
-export interface EarlierTries {
+export interface EarlierAttempts {
   /** Milliseconds since 1970 by the database's clock: none came before. */
   since?: number | undefined;
   /** Whether the item had a record before the first of them; undefined where nobody has looked. */
   hadRecord?: boolean | undefined;
 }
 
-export interface Attempt extends MayExist, EarlierTries {
+export interface Attempt extends MayExist, EarlierAttempts {
   externalId: string;
   isReplaced?: boolean;
   known?: StoredRecord | undefined;
@@ -66,7 +66,7 @@ export interface HandoffConfirmation {
 
 /**
  * Writes the chosen result to the CRM as a quote or a booking and confirms it. The External ID was chosen before, so
- * that any number of repeats makes one record; `mayExist`: an earlier try may have made it. Throws `Problem`
+ * that any number of repeats makes one record; `mayExist`: an earlier attempt may have made it. Throws `Problem`
  * (member_not_found, crm_rejected, offer_expired, conflict, crm_unavailable ...).
  */
 export async function handOff(
@@ -106,7 +106,7 @@ async function make(
   // Where others' content was deleted, this one is made all the same.
   const madeSince = onRepeat && (isReplaced ? Number.POSITIVE_INFINITY : since);
   const values = () => ({ ...valuesOf(resource, request), status: 'created' });
-  // Types and the mapping may have changed since an earlier try made it.
+  // Types and the mapping may have changed since an earlier attempt made it.
   const isLookedUp = mayExist && !isValid(values);
   const found = isLookedUp ? await records.findWithDeleted(resource, externalId, call) : undefined;
   if (found && !isFromBefore(found, madeSince)) return { ...found, found: 'after loss' };
@@ -141,12 +141,12 @@ export function valuesOf(
   return { ...given, ...valuesFrom(resource, { type, ...given }) };
 }
 
-/** The CRM's date of a record may be earlier than that of the try that made it by this much: it has a grain of a second. */
+/** The CRM's date of a record may be earlier than that of the attempt that made it by this much: it has a grain of a second. */
 const grainMs = 5000;
 
-export function isOfTries(
+export function isOfEarlierAttempts(
   record: Pick<StoredRecord, 'values' | 'isDeleted'>,
-  { since = 0, hadRecord }: EarlierTries,
+  { since = 0, hadRecord }: EarlierAttempts,
 ): boolean {
   if (hadRecord !== undefined) return !hadRecord;
   return record.isDeleted === true || Date.parse(record.values['created_at'] ?? '') >= since - grainMs;
@@ -165,10 +165,10 @@ export interface Meeting {
 export function meetingOf(
   resource: Resource,
   request: HandoffRequest,
-  attempt: Tries,
+  attempt: AttemptState,
   record: StoredRecord & Found,
 ): Meeting {
-  const isOwn = isOfItsTries(record, attempt) && isAsItsTries(resource, request, attempt, record);
+  const isOwn = isOfItsAttempts(record, attempt) && isAsItsAttempts(resource, request, attempt, record);
   if (isOwn && (attempt.isReplaced || isCertain(request, attempt, record)))
     return { status: 'created', values: ownValues(resource, request, attempt, record) };
   const update = updateOf(resource, request, { record, needsApproval: attempt.needsApproval });
@@ -180,17 +180,17 @@ export function meetingOf(
   return { status: 'updated', values: update };
 }
 
-type Tries = Omit<Attempt, 'externalId'>;
+type AttemptState = Omit<Attempt, 'externalId'>;
 
-function isOfItsTries(record: StoredRecord & Found, tries: Tries): boolean {
-  return (tries.isReplaced || record.found === 'after loss') && isOfTries(record, tries);
+function isOfItsAttempts(record: StoredRecord & Found, earlier: AttemptState): boolean {
+  return (earlier.isReplaced || record.found === 'after loss') && isOfEarlierAttempts(record, earlier);
 }
 
 /** Whether nothing speaks against it: another request may have made the record just before, with other content. */
-function isAsItsTries(
+function isAsItsAttempts(
   resource: Resource,
   request: HandoffRequest,
-  { hadRecord, isReplaced }: Tries,
+  { hadRecord, isReplaced }: AttemptState,
   { isDeleted, values }: StoredRecord,
 ): boolean {
   const isKnown = hadRecord === false || isReplaced === true || isDeleted === true;
@@ -199,15 +199,19 @@ function isAsItsTries(
   return !isValid(own) || hasValues(resource, values, own());
 }
 
-function isCertain({ onRepeat }: HandoffRequest, { hadRecord }: Tries, { isDeleted }: StoredRecord): boolean {
+function isCertain(
+  { onRepeat }: HandoffRequest,
+  { hadRecord }: AttemptState,
+  { isDeleted }: StoredRecord,
+): boolean {
   return hadRecord === false || isDeleted === true || onRepeat !== 'update';
 }
 
-/** The values for a record that tries with other content have made; undefined where it has them. */
+/** The values for a record that attempts with other content have made; undefined where it has them. */
 function ownValues(
   resource: Resource,
   request: HandoffRequest,
-  { isReplaced }: Tries,
+  { isReplaced }: AttemptState,
   record: StoredRecord,
 ): FieldValues | undefined {
   if (!isReplaced) return undefined;

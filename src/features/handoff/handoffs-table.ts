@@ -9,17 +9,17 @@ import { lateSeconds } from '../../records/records.ts';
 import { addEvents } from '../events/event-log.ts';
 import { insertNew, isOfMode, type NewRow, type QueueLimits, waitAgain } from './acceptance.ts';
 import {
+  type AttemptFacts,
   type HandoffOutcome,
   type HandoffQuery,
   type HandoffStatus,
+  keptAttempts,
   longestDetail,
-  mostTries,
   type NewHandoff,
   type Readable,
   type Settled,
   type StoredHandoff,
   type TakenHandoff,
-  type Tried,
 } from './accepted.ts';
 import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
@@ -40,7 +40,7 @@ const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
 /** Attempts without their problem, which may name the member and fields of the record. */
 const withoutWords = (tries: RawBuilder<unknown>) => sql`(
-  select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_tries (one, nth))`;
+  select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_attempts (one, nth))`;
 const erased = sql`member_id = null, name = null, source = null, details = null, tries = ${withoutWords(sql`tries`)}`;
 
 /**
@@ -195,7 +195,7 @@ export class HandoffsTable {
     });
   }
 
-  /** Deletes one that was answered otherwise than 202; false for a try that was replaced. */
+  /** Deletes one that was answered otherwise than 202; false for an attempt that was replaced. */
   async drop({ externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>): Promise<boolean> {
     const { numAffectedRows } = await sql`
       delete from handoffs h where external_id = ${externalId} and ${lease.isOf(fence)} and status = 'accepted'
@@ -205,7 +205,7 @@ export class HandoffsTable {
 
   async find(externalId: string): Promise<StoredHandoff | undefined> {
     const { rows } = await sql<Row>`
-      select ${columns}, h.tries, case when h.status = 'accepted' and h.due_at > now() then h.due_at end as next_try_at
+      select ${columns}, h.tries, case when h.status = 'accepted' and h.due_at > now() then h.due_at end as next_attempt_at
       from handoffs h where external_id = ${externalId}`.execute(this.#database.sql);
     return rows[0] && toStored(rows[0]);
   }
@@ -376,8 +376,9 @@ async function storeOutcomes(
   const column = (value: (settled: Settled) => unknown) => sql`${settled.map(value)}`;
   const of = (value: (outcome: HandoffOutcome) => unknown) => column(({ outcome }) => value(outcome));
   const readAt = now();
-  const ofTry = (value: (tried: Tried) => unknown) => column(({ tried }) => (tried ? value(tried) : null));
-  const latest = sql`case when jsonb_array_length(h.tries) < ${sql.lit(mostTries)} then h.tries else h.tries - 0 end`;
+  const ofAttempt = (value: (attempt: AttemptFacts) => unknown) =>
+    column(({ attempt }) => (attempt ? value(attempt) : null));
+  const latest = sql`case when jsonb_array_length(h.tries) < ${sql.lit(keptAttempts)} then h.tries else h.tries - 0 end`;
   // `now()` is when the transaction began, which may be before the outcomes were read.
   const tries = sql`case when done.ms is null then h.tries else ${latest} || jsonb_build_object('number', h.attempts,
     'at', to_char(greatest(h.accepted_at, now() - make_interval(secs => done.ms_ago / 1000)) at time zone 'UTC',
@@ -400,10 +401,10 @@ async function storeOutcomes(
       ${of((outcome) => 'mayExist' in outcome && outcome.mayExist)}::boolean[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.failures : 0))}::integer[],
       ${of((outcome) => (outcome.status === 'accepted' ? outcome.pauseSeconds : 0))}::double precision[],
-      ${ofTry(({ startedAt }) => readAt - startedAt)}::double precision[],
-      ${ofTry(({ startedAt, endedAt }) => Math.round(endedAt - startedAt))}::integer[],
-      ${ofTry(({ failure }) => failure?.code ?? null)}::text[],
-      ${ofTry(({ failure }) => failure?.detail.slice(0, longestDetail) ?? null)}::text[])
+      ${ofAttempt(({ startedAt }) => readAt - startedAt)}::double precision[],
+      ${ofAttempt(({ startedAt, endedAt }) => Math.round(endedAt - startedAt))}::integer[],
+      ${ofAttempt(({ failure }) => failure?.code ?? null)}::text[],
+      ${ofAttempt(({ failure }) => failure?.detail.slice(0, longestDetail) ?? null)}::text[])
       as done (external_id, fence, status, native_id, problem, may_exist, failures, pause, ms_ago, ms, code, detail)
     where h.external_id = done.external_id and h.fence = done.fence
       and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))

@@ -12,6 +12,7 @@ import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import { isOfMode, type QueueLimits } from './acceptance.ts';
 import type {
+  AttemptFacts,
   HandoffQuery,
   HandoffStatus,
   NewHandoff,
@@ -19,18 +20,17 @@ import type {
   Settled,
   StoredHandoff,
   TakenHandoff,
-  Tried,
 } from './accepted.ts';
 import { contentReplaced, type Decision, decide, endSome, whyUndecidable } from './approvals-table.ts';
 import {
+  type AttemptResult,
+  attemptFactsOf,
   type DeliveryParts,
   deliver,
   isUnknown,
   mayPass,
   outcomeOf,
   problemOf,
-  type Try,
-  triedOf,
 } from './deliver.ts';
 import { confirm, type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
@@ -56,7 +56,7 @@ export interface HandOffOptions {
   needsApproval: boolean;
   mayBeAccepted: boolean;
   waitSeconds: number;
-  /** Milliseconds since 1970: no earlier try of the same request was made before. */
+  /** Milliseconds since 1970: no earlier attempt of the same request was made before. */
   since?: number | undefined;
   claim?: Claim | undefined;
 }
@@ -245,8 +245,8 @@ class AcceptedHandoffs implements Handoffs {
     const [left] = meeting.left;
     try {
       const known = left ? undefined : await knownInstead(this.#options, handoff, call);
-      const tries = left && { mayExist: true, isReplaced: true, ...left };
-      const made = known ?? (await handOff(this.#options, handoff, { ...handoff, claim, ...tries }, call));
+      const earlier = left && { mayExist: true, isReplaced: true, ...left };
+      const made = known ?? (await handOff(this.#options, handoff, { ...handoff, claim, ...earlier }, call));
       await meeting.done();
       return made;
     } catch (error) {
@@ -298,17 +298,20 @@ class AcceptedHandoffs implements Handoffs {
     const trying = deliver(this.#delivering, taken, call);
     const timer = new AbortController();
     const late = sleep(seconds * 1000, { signal: timer.signal }).catch(() => undefined);
-    const tried = await Promise.race([trying, late]);
+    const attempt = await Promise.race([trying, late]);
     timer.abort();
-    if (tried?.ended.status === 'created') {
-      const { ended } = tried;
+    if (attempt?.ended.status === 'created') {
+      const { ended } = attempt;
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
       const isDropped = await this.#table.drop(taken).catch(() => true);
       // One that was cancelled meanwhile is not confirmed: its record is removed.
       if (isDropped) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
     }
-    if (tried?.ended.status === 'failed' && (await this.#endRefused(taken, tried.ended, triedOf(tried))))
-      throw problemOf(tried.ended.refusal);
+    if (
+      attempt?.ended.status === 'failed' &&
+      (await this.#endRefused(taken, attempt.ended, attemptFactsOf(attempt)))
+    )
+      throw problemOf(attempt.ended.refusal);
     this.#noteAccepted();
     this.#settleLater(taken, trying);
     return 'accepted' as const;
@@ -317,19 +320,21 @@ class AcceptedHandoffs implements Handoffs {
   /** Where it has taken the place of an earlier hand-off, something of the item stays to be seen. False where that could not be stored. */
   #endRefused(
     taken: TakenHandoff & HandoffLease,
-    ended: Extract<Try, { status: 'failed' }>,
-    tried: Tried,
+    ended: Extract<AttemptResult, { status: 'failed' }>,
+    attempt: AttemptFacts,
   ): Promise<boolean> {
     const outcome = { ...ended, mayExist: taken.mayExist };
     const end = taken.stood
-      ? this.#settle([{ handoff: taken, outcome, tried }]).then(() => true)
+      ? this.#settle([{ handoff: taken, outcome, attempt }]).then(() => true)
       : this.#table.drop(taken);
     return end.catch(() => false);
   }
 
   #settleLater(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {
     const going = trying
-      .then((one) => this.#settle([{ handoff, outcome: outcomeOf(one.ended, handoff), tried: triedOf(one) }]))
+      .then((one) =>
+        this.#settle([{ handoff, outcome: outcomeOf(one.ended, handoff), attempt: attemptFactsOf(one) }]),
+      )
       .then(() => this.#polling?.wake())
       // Its lease runs out by itself, and it is delivered again.
       .catch(() => undefined)

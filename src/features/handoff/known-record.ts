@@ -54,7 +54,7 @@ function mayBeKnown({ mayExist, needsApproval, onRepeat }: NewHandoff): boolean 
 }
 
 /**
- * The record; a deleted one only where an earlier try may have made it. While the CRM can't be asked, a hand-off is stored and its delivery
+ * The record; a deleted one only where an earlier attempt may have made it. While the CRM can't be asked, a hand-off is stored and its delivery
  * looks first; but one that needs approval now may have been made without. Throws `Problem`.
  */
 async function findMade(

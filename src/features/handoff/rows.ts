@@ -6,8 +6,8 @@ import type {
   Decider,
   Origin,
   Refusal,
+  StoredAttempt,
   StoredHandoff,
-  StoredTry,
   TakenHandoff,
 } from './accepted.ts';
 import type { HandoffType } from './handoff.ts';
@@ -53,8 +53,8 @@ export interface Row extends CommonRow {
   attempts: number;
   completed_at: Date | null;
   content_stamp: string;
-  tries?: StoredTry[];
-  next_try_at?: Date | null;
+  tries?: StoredAttempt[];
+  next_attempt_at?: Date | null;
 }
 
 export interface TakenRow extends CommonRow, Held {
@@ -84,8 +84,8 @@ export function toStored(row: Row): StoredHandoff {
     nativeId: row.native_id ?? undefined,
     refusal: row.problem === null ? undefined : (JSON.parse(row.problem) as Refusal),
     attempts: row.attempts,
-    latestTries: row.tries,
-    nextTryAt: row.next_try_at ?? undefined,
+    latestAttempts: row.tries,
+    nextAttemptAt: row.next_attempt_at ?? undefined,
     acceptedAt: row.accepted_at,
     reference: row.reference ?? undefined,
     completedAt: row.completed_at ?? undefined,

@@ -6,7 +6,7 @@ import { orUnavailable } from '../../platform/store/failures.ts';
 import { leasesOf } from '../../platform/store/leases.ts';
 import { addEvents } from '../events/event-log.ts';
 import type { Origin, StoredHandoff } from './accepted.ts';
-import { changedMeanwhile, type EarlierTries, type HandoffRequest, requireSameMember } from './handoff.ts';
+import { changedMeanwhile, type EarlierAttempts, type HandoffRequest, requireSameMember } from './handoff.ts';
 import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
 
 /*
@@ -31,7 +31,7 @@ export interface Again {
 
 export interface Meeting {
   origin: Origin;
-  /** Milliseconds since 1970: what was stored since then may be of an earlier try of the same request. Undefined for a first one. */
+  /** Milliseconds since 1970: what was stored since then may be of an earlier attempt of the same request. Undefined for a first one. */
   continuedSince: number | undefined;
   holds: boolean;
   eventOf: EventOf;
@@ -43,7 +43,7 @@ export type Waiting = 'accepted' | 'awaiting_approval';
 /** Each array is by the position of the item. */
 interface Met {
   waiting: (Waiting | undefined)[];
-  left: (EarlierTries | undefined)[];
+  left: (EarlierAttempts | undefined)[];
   held: Held[];
 }
 
@@ -130,7 +130,7 @@ export async function meetItems(
 
 /** `busy` where one is delivered or removed at the moment. */
 async function meet(database: Database, items: readonly Again[], meeting: Meeting): Promise<Met | 'busy'> {
-  // What is no item has an External ID of its own, which only an earlier try can have stored.
+  // What is no item has an External ID of its own, which only an earlier attempt can have stored.
   const mayBeStored = (one: Again) =>
     one.request.reference !== undefined || meeting.continuedSince !== undefined;
   if (!items.some(mayBeStored)) return { waiting: [], left: [], held: [] };
@@ -171,7 +171,7 @@ async function meet(database: Database, items: readonly Again[], meeting: Meetin
   });
 }
 
-type Move = Waiting | 'busy' | { replaces: Waiting } | { left: EarlierTries | undefined } | undefined;
+type Move = Waiting | 'busy' | { replaces: Waiting } | { left: EarlierAttempts | undefined } | undefined;
 
 /** Throws `conflict`. The hand-off's own state where it stays as it is. */
 function moveOf(
@@ -186,8 +186,8 @@ function moveOf(
     return moveOfWaiting(known, status, { request, isMaybeOwn: isMaybeOwn(known.content_at) });
   if (isMaybeOwn(known.accepted_at)) return known.approval === null ? 'accepted' : 'awaiting_approval';
   if (!known.is_free) return 'busy';
-  const tries = { since: known.tried_since.getTime(), hadRecord: known.had_record ?? undefined };
-  return { left: known.may_exist ? tries : undefined };
+  const earlier = { since: known.tried_since.getTime(), hadRecord: known.had_record ?? undefined };
+  return { left: known.may_exist ? earlier : undefined };
 }
 
 function moveOfWaiting(

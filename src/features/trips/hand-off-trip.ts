@@ -89,8 +89,8 @@ export async function handOffTogether(
   const open = items.flatMap((item, index): OpenItem[] => {
     if (meeting.waiting[index] !== undefined) return [];
     const left = meeting.left[index];
-    const tries = left ? { mayExist: true, isReplaced: true, ...left } : { mayExist, since };
-    return [{ ...item, tries }];
+    const earlier = left ? { mayExist: true, isReplaced: true, ...left } : { mayExist, since };
+    return [{ ...item, earlier }];
   });
   try {
     const written = await writeOpen(parts, { open, placedAt }, request);
@@ -111,7 +111,7 @@ type Known = ReadonlyMap<OpenItem, StoredRecord & Found>;
 type PlacedAt = (error: unknown, item: TripItem) => unknown;
 
 interface OpenItem extends TripItem {
-  tries: Omit<Attempt, 'externalId'>;
+  earlier: Omit<Attempt, 'externalId'>;
 }
 
 async function writeOpen(
@@ -151,7 +151,7 @@ function requireNoApproval(open: readonly OpenItem[], known: Known): void {
   if (open.some((item) => item.needsApproval && !known.has(item))) throw notAtomic();
 }
 
-function isLookedUpFirst({ tries: { mayExist }, request }: OpenItem): boolean {
+function isLookedUpFirst({ earlier: { mayExist }, request }: OpenItem): boolean {
   const hasEnded = request.validUntil !== undefined && wallMs() >= request.validUntil;
   return mayExist === true || (request.onRepeat === 'return' && hasEnded);
 }
@@ -187,7 +187,7 @@ function planOf(
   item: OpenItem,
   record: (StoredRecord & Found) | undefined,
 ): Planned {
-  const { request, externalId, needsApproval, tries } = item;
+  const { request, externalId, needsApproval, earlier } = item;
   const resource = resources[request.type];
   if (record === undefined) {
     requireValid(request);
@@ -196,7 +196,7 @@ function planOf(
     return { item, write: { resource, externalId, values, validUntil }, status: 'created' };
   }
   if (request.onRepeat === undefined) return { item, write: undefined, status: 'created' };
-  const { status, values } = meetingOf(resource, request, { ...tries, needsApproval }, record);
+  const { status, values } = meetingOf(resource, request, { ...earlier, needsApproval }, record);
   return { item, write: values && { resource, externalId, values, record }, status };
 }
 
@@ -258,7 +258,7 @@ async function lookUp(
   return new Map(
     items.flatMap((item, index) => {
       const record = rows[index];
-      const { mayExist, isReplaced, since } = item.tries;
+      const { mayExist, isReplaced, since } = item.earlier;
       const isOwn = mayExist || found === 'after loss';
       if (record === undefined) return [];
       if (record.isDeleted && (!isOwn || isReplaced || isFromBefore(record, since))) return [];

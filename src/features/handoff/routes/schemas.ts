@@ -10,8 +10,8 @@ import { uuidSchema } from '../../../records/resource.ts';
 import {
   approvalStatuses,
   handoffStatuses,
+  keptAttempts,
   longestDetail,
-  mostTries,
   type StoredHandoff,
 } from '../accepted.ts';
 import { problemOf } from '../deliver.ts';
@@ -150,7 +150,7 @@ export const handoffSchema = Type.Object(
     }),
     latest_attempts: Type.Optional(
       Type.Array(attempt, {
-        maxItems: mostTries,
+        maxItems: keptAttempts,
         description: 'The last ones, oldest first; only in the response for a single hand-off.',
       }),
     ),
@@ -219,15 +219,15 @@ function titleOf(code: ProblemCode): string {
 }
 
 /** For a caller that sees these fields only. */
-export function attemptsView({ latestTries = [], nextTryAt }: StoredHandoff, visible: VisibleFields) {
+export function attemptsView({ latestAttempts = [], nextAttemptAt }: StoredHandoff, visible: VisibleFields) {
   const wordsOf = (code: ProblemCode, detail: string | null | undefined) =>
     visible === undefined ? (detail ?? titleOf(code)) : unseen;
   return {
-    latest_attempts: latestTries.map(({ number, at, ms, code, detail }) => ({
+    latest_attempts: latestAttempts.map(({ number, at, ms, code, detail }) => ({
       ...{ number, at, duration_ms: ms },
       problem: code && { code, detail: wordsOf(code, detail) },
     })),
-    next_attempt_at: nextTryAt?.toISOString() ?? null,
+    next_attempt_at: nextAttemptAt?.toISOString() ?? null,
   };
 }
 
