@@ -2,7 +2,6 @@ import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
 
 export type Need = 'read' | 'write' | 'filter' | 'create';
 
-/** What to do about a misfit depends on it. */
 export type MisfitKind = 'absent' | 'permission' | 'unset' | 'length' | 'values' | 'key' | 'mismatch';
 
 export interface Misfit {

@@ -1,53 +1,33 @@
 import { createPublicKey } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Command } from 'commander';
-import { maxCertificateNames } from '../../../identity/consumers/certificate-names.ts';
+import { type Command, Option } from 'commander';
+import type { TSchema } from 'typebox';
+import { Value } from 'typebox/value';
 import {
-  type Allowance,
-  allowancePeriods,
   type Consumer,
-  fingerprintPattern,
   ownableResources,
   permissionActions,
   permissionResources,
   recordScopes,
 } from '../../../identity/consumers/consumer.ts';
-import {
-  type ConsumerChange,
-  checkChange,
-  maxAllowance,
-  maxRateLimitPerMinute,
-} from '../../../identity/consumers/consumer-change.ts';
+import { type ConsumerChange, checkChange } from '../../../identity/consumers/consumer-change.ts';
 import type { NewConsumer } from '../../../identity/consumers/consumer-store.ts';
-import {
-  maxClaimName,
-  maxClaimValue,
-  maxPeople,
-  type PersonClaim,
-} from '../../../identity/consumers/people.ts';
 import type { RequestedPermission } from '../../../identity/consumers/permissions.ts';
 import type { PublicKey } from '../../../identity/consumers/public-keys.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { isVisible } from '../../../platform/base/text.ts';
 import { CommandFailed, exitBadInput } from '../../../platform/command-line/command.ts';
+import { requested } from '../routes/schemas.ts';
 
 export interface ConsumerOptions {
-  name?: string;
   allow?: string[];
   deny?: string[];
   disable?: true;
   enable?: true;
-  validUntil?: string;
-  rateLimit?: string;
-  allowAddress?: string[];
-  crmShare?: string;
-  certificate?: string[];
-  certificateName?: string[];
-  allowance?: string;
-  people?: string[];
-  publicKey?: string[];
   test?: true;
   json?: true;
+  /** Options of `fieldRows`. */
+  [name: string]: string | string[] | true | undefined;
 }
 
 interface RequestedChange {
@@ -56,13 +36,78 @@ interface RequestedChange {
   fields: Omit<ConsumerChange, 'permissions'>;
 }
 
+type FieldName = Exclude<keyof typeof requested, 'permissions' | 'enabled'>;
+
+interface FieldRow {
+  flags: string;
+  description: string;
+  /** Undefined for text that is no value. */
+  read?: (text: string) => unknown;
+  /** End of the sentence about a value that the field's schema refuses; absent: the domain's own check says more. */
+  refusal?: string;
+}
+
 const none = 'none';
+const replaced = '; repeatable, replaces the old list';
 const append = (text: string, before: string[] = []) => [...before, text];
+
+const fieldRows: Readonly<Record<FieldName, FieldRow>> = {
+  name: { flags: '--name <name>', description: "the consumer's name, 1 to 100 characters" },
+  validUntil: {
+    flags: '--valid-until <moment>',
+    description: 'reject its credentials from this time on, such as 2030-12-31T23:59:59Z, or none',
+    read: (text) => (readMoment(text) === undefined ? undefined : text),
+    refusal: "isn't a time. Use one such as 2030-12-31T23:59:59Z, or none.",
+  },
+  rateLimitPerMinute: {
+    flags: '--rate-limit <requests>',
+    description: 'requests allowed in 60 seconds, or none for the default limit',
+    read: wholeNumber,
+    refusal: numberRule(requested.rateLimitPerMinute),
+  },
+  allowedAddresses: {
+    flags: '--allow-address <address>',
+    description: `IP address or range (CIDR) that it may call from, or none for any${replaced}`,
+  },
+  crmShare: {
+    flags: '--crm-share <percent>',
+    description: 'percentage of Salesforce calls reserved for it when calls run short, or none',
+    read: wholeNumber,
+    refusal: numberRule(requested.crmShare),
+  },
+  certificateFingerprints: {
+    flags: '--certificate <fingerprint>',
+    description: `SHA-256 of a client certificate that it must use, or none${replaced}`,
+    refusal: "isn't the SHA-256 of a certificate. Use 64 hex digits, or none.",
+  },
+  certificateNames: {
+    flags: '--certificate-name <name>',
+    description: `DNS name, URI or e-mail address in the client certificate that it must use, or none${replaced}`,
+  },
+  allowance: {
+    flags: '--allowance <requests>',
+    description: 'requests allowed each day or month (UTC), such as 10000/day, or none',
+    read: readAllowance,
+    refusal: "isn't valid. Use a number of requests such as 10000/day or 200000/month, or none.",
+  },
+  people: {
+    flags: '--people <claim=value>',
+    description: `ID token claim of people who may act as it in the console, such as groups=travel-desk, or none${replaced}`,
+    read: readPersonClaim,
+    refusal: "isn't a claim with a value. Use one such as groups=travel-desk, or none.",
+  },
+  publicKeys: {
+    flags: '--public-key <file>',
+    description: `file with the public key (PEM or JWK) for its signed token requests, or none${replaced}`,
+    read: readPublicKey,
+  },
+};
 
 export function addConsumerOptions(command: Command): Command {
   const words = `resources: ${permissionResources.join(', ')}; actions: ${permissionActions.join(', ')}`;
-  return command
-    .option('--name <name>', "the consumer's name, 1 to 100 characters")
+  const { name, ...others } = fieldRows;
+  command
+    .option(name.flags, name.description)
     .option(
       '--allow <permission>',
       `everything it may do with a resource, such as quotes:read,write, quotes:read@own, \
@@ -71,56 +116,23 @@ quotes:read[name,status] or quotes:read,write+approval; repeatable; ${words}`,
     )
     .option('--deny <permission>', 'actions to take away, such as quotes:write; repeatable', append)
     .option('--disable', 'reject its credentials until you enable it again')
-    .option('--enable', 'accept its credentials again')
-    .option(
-      '--valid-until <moment>',
-      'reject its credentials from this time on, such as 2030-12-31T23:59:59Z, or none',
-    )
-    .option('--rate-limit <requests>', 'requests allowed in 60 seconds, or none for the default limit')
-    .option(
-      '--allow-address <address>',
-      'IP address or range (CIDR) that it may call from, or none for any; repeatable, replaces the old list',
-      append,
-    )
-    .option(
-      '--crm-share <percent>',
-      'percentage of Salesforce calls reserved for it when calls run short, or none',
-    )
-    .option(
-      '--certificate <fingerprint>',
-      'SHA-256 of a client certificate that it must use, or none; repeatable, replaces the old list',
-      append,
-    )
-    .option(
-      '--certificate-name <name>',
-      'DNS name, URI or e-mail address in the client certificate that it must use, or none; repeatable, replaces the old list',
-      append,
-    )
-    .option('--allowance <requests>', 'requests allowed each day or month (UTC), such as 10000/day, or none')
-    .option(
-      '--people <claim=value>',
-      'ID token claim of people who may act as it in the console, such as groups=travel-desk, or none; repeatable, replaces the old list',
-      append,
-    )
-    .option(
-      '--public-key <file>',
-      'file with the public key (PEM or JWK) for its signed token requests, or none; repeatable, replaces the old list',
-      append,
-    )
-    .option('--json', 'print JSON');
+    .option('--enable', 'accept its credentials again');
+  for (const [field, { flags, description }] of Object.entries(others)) {
+    const option = new Option(flags, description);
+    command.addOption(itemOf(field as FieldName) === undefined ? option : option.argParser(append));
+  }
+  return command.option('--json', 'print JSON');
 }
 
 /** Throws `CommandFailed`, `Problem` invalid_request. */
 export function readChange(options: ConsumerOptions): RequestedChange {
-  const { name, validUntil } = options;
   if (options.disable && options.enable) throw badInput('Use either --disable or --enable, not both.');
   const isSwitched = options.disable !== undefined || options.enable !== undefined;
-  const fields = {
-    ...(name !== undefined && { name }),
+  const fields: RequestedChange['fields'] = {
+    ...Object.fromEntries(
+      (Object.keys(fieldRows) as FieldName[]).flatMap((field) => readField(field, options)),
+    ),
     ...(isSwitched && { enabled: options.enable === true }),
-    ...(validUntil !== undefined && { validUntil: readValidUntil(validUntil) }),
-    ...readNumbers(options),
-    ...readLists(options),
   };
   // Before anything is opened.
   checkChange(fields, () => undefined);
@@ -131,44 +143,46 @@ export function readChange(options: ConsumerOptions): RequestedChange {
   };
 }
 
+function readField(field: FieldName, options: ConsumerOptions): [FieldName, unknown][] {
+  const option = new Option(fieldRows[field].flags);
+  const given = options[option.attributeName()];
+  if (given === undefined) return [];
+  const item = itemOf(field);
+  if (item === undefined) return [[field, readValue(field, requested[field], String(given))]];
+  const texts = given as string[];
+  const { maxItems = 0 } = requested[field] as { maxItems?: number };
+  if (texts.length > maxItems) throw badInput(`Use ${option.long} at most ${maxItems} times.`);
+  if (!texts.includes(none)) return [[field, texts.map((text) => readValue(field, item, text))]];
+  if (texts.length > 1) throw badInput(`${option.long} none can't be combined with other values.`);
+  return [[field, []]];
+}
+
+/** Schema of an item; undefined where the field is no list. */
+function itemOf(field: FieldName): TSchema | undefined {
+  return (requested[field] as { items?: TSchema }).items;
+}
+
+function readValue(field: FieldName, schema: TSchema, text: string): unknown {
+  if (text === none && Value.Check(schema, null)) return null;
+  const { flags, read, refusal } = fieldRows[field];
+  const value = read === undefined ? text : read(text);
+  if (refusal === undefined || Value.Check(schema, value)) return value;
+  throw badInput(`${new Option(flags).long} ${JSON.stringify(text)} ${refusal}`);
+}
+
 function readPermissions(option: string, texts: readonly string[] = []) {
   return texts.map((text) => parsePermission(option, text));
 }
 
-function readLists({ allowAddress, certificate, certificateName, people, publicKey }: ConsumerOptions) {
-  return {
-    ...(allowAddress && { allowedAddresses: readList('--allow-address', allowAddress) }),
-    ...(certificate && { certificateFingerprints: readFingerprints(certificate) }),
-    ...(certificateName && {
-      certificateNames: readList('--certificate-name', certificateName, maxCertificateNames),
-    }),
-    ...(people && { people: readList('--people', people, maxPeople).map(readPersonClaim) }),
-    ...(publicKey && { publicKeys: readList('--public-key', publicKey).map(readPublicKey) }),
-  };
-}
-
-function readNumbers({
-  rateLimit,
-  crmShare,
-  allowance,
-}: ConsumerOptions): Omit<ConsumerChange, 'permissions'> {
-  return {
-    ...(rateLimit !== undefined && {
-      rateLimitPerMinute: readNumber('--rate-limit', rateLimit, maxRateLimitPerMinute),
-    }),
-    ...(crmShare !== undefined && { crmShare: readNumber('--crm-share', crmShare, 100) }),
-    ...(allowance !== undefined && { allowance: readAllowance(allowance) }),
-  };
-}
-
+/** Throws `CommandFailed`, `Problem` invalid_request. */
 export function readNewConsumer(options: ConsumerOptions): NewConsumer {
-  if (options.name === undefined) throw badInput('--name is missing.');
+  if (options['name'] === undefined) throw badInput('--name is missing.');
   if (options.allow === undefined) throw badInput(`--allow is missing. ${allowHint}`);
-  const change = readChange(options);
-  const permissions = permissionsAfter([], change);
+  const { allow, deny, fields } = readChange(options);
+  const permissions = permissionsAfter([], { allow, deny });
   // Which fields there are is checked when it is made.
   checkChange({ permissions }, (resource) => permissions.find((one) => one.resource === resource)?.fields);
-  return { ...change.fields, ...(options.test && { mode: 'test' }), name: options.name, permissions };
+  return { ...fields, ...(options.test && { mode: 'test' }), name: String(options['name']), permissions };
 }
 
 export function changeOf({ permissions }: Consumer, change: RequestedChange): ConsumerChange {
@@ -178,7 +192,7 @@ export function changeOf({ permissions }: Consumer, change: RequestedChange): Co
 
 function permissionsAfter(
   before: readonly RequestedPermission[],
-  { allow, deny }: RequestedChange,
+  { allow, deny }: Pick<RequestedChange, 'allow' | 'deny'>,
 ): RequestedPermission[] {
   const kept = before.filter(({ resource }) => allow.every((one) => one.resource !== resource));
   return [...kept, ...allow].flatMap((permission) => {
@@ -218,50 +232,24 @@ function fieldsFrom(text: string | undefined): Pick<RequestedPermission, 'fields
   return text === undefined ? {} : { fields: text.split(',').filter(Boolean) };
 }
 
-function readValidUntil(text: string): string | null {
-  if (text === none) return null;
-  if (readMoment(text) !== undefined) return text;
-  throw badInput(
-    `--valid-until ${JSON.stringify(text)} isn't a time. Use one such as 2030-12-31T23:59:59Z, or none.`,
-  );
+function wholeNumber(text: string): number | undefined {
+  return /^\d{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-function readNumber(option: string, text: string, most: number): number | null {
-  if (text === none) return null;
-  const number = /^\d{1,10}$/.test(text) ? Number(text) : 0;
-  if (number >= 1 && number <= most) return number;
-  throw badInput(
-    `${option} ${JSON.stringify(text)} isn't valid. Use a whole number from 1 to ${most}, or none.`,
-  );
+function numberRule(schema: TSchema): string {
+  const { anyOf } = schema as unknown as { anyOf: { minimum?: number; maximum?: number }[] };
+  const { minimum, maximum } = anyOf[0] ?? {};
+  return `isn't valid. Use a whole number from ${minimum} to ${maximum}, or none.`;
 }
 
-function readPersonClaim(text: string): PersonClaim {
+function readPersonClaim(text: string) {
   const [, claim = '', value = ''] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
-  const fits = claim.length <= maxClaimName && value.length <= maxClaimValue && isVisible(claim + value);
-  if (claim !== '' && fits) return { claim, value };
-  throw badInput(
-    `--people ${JSON.stringify(text)} isn't a claim with a value. Use one such as groups=travel-desk, or none.`,
-  );
+  return isVisible(claim + value) ? { claim, value } : undefined;
 }
 
-function readAllowance(text: string): Allowance | null {
-  if (text === none) return null;
-  const [, digits, period] = /^(\d{1,13})\/(\w+)$/.exec(text) ?? [];
-  const requests = Number(digits);
-  const per = allowancePeriods.find((one) => one === period);
-  if (per !== undefined && requests >= 1 && requests <= maxAllowance) return { requests, per };
-  throw badInput(
-    `--allowance ${JSON.stringify(text)} isn't valid. Use a number of requests such as 10000/day or 200000/month, or none.`,
-  );
-}
-
-function readFingerprints(texts: readonly string[]): string[] {
-  const list = readList('--certificate', texts);
-  const wrong = list.find((text) => !new RegExp(fingerprintPattern).test(text));
-  if (wrong === undefined) return list;
-  throw badInput(
-    `--certificate ${JSON.stringify(wrong)} isn't the SHA-256 of a certificate. Use 64 hex digits, or none.`,
-  );
+function readAllowance(text: string) {
+  const [, digits, per] = /^(\d{1,13})\/(\w+)$/.exec(text) ?? [];
+  return { requests: Number(digits), per };
 }
 
 /** A PEM or a JWK. What the file holds is in no message: it may be the private key. */
@@ -283,13 +271,6 @@ function readPublicKey(file: string): PublicKey {
     // Said below, without the parser's text.
   }
   throw wrong("isn't a public key in PEM or JWK format.");
-}
-
-function readList(option: string, texts: readonly string[], most = Number.POSITIVE_INFINITY): string[] {
-  if (texts.length > most) throw badInput(`Use ${option} at most ${most} times.`);
-  if (!texts.includes(none)) return [...texts];
-  if (texts.length > 1) throw badInput(`${option} none can't be combined with other values.`);
-  return [];
 }
 
 function badInput(message: string): CommandFailed {
