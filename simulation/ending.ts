@@ -19,7 +19,7 @@ const unfinished = {
   delivery: `select number::text as id, status as state from deliveries where status = 'pending'`,
 };
 
-/** What is not finished in the database, one line each. */
+/** Unfinished work in the database, one line each. */
 export async function findUnfinished({ database }: Stage): Promise<string[]> {
   const found: string[] = [];
   for (const [what, query] of Object.entries(unfinished)) {
@@ -69,7 +69,7 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
   };
 }
 
-/** What clients are shown of what they were told of. */
+/** Looks at all that clients were told of. */
 async function lookAtViews(stage: Stage): Promise<Map<string, Answer>> {
   const { records, trips, reservations } = stage.auditor;
   const views = new Map<string, Answer>();

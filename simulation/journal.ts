@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { World } from './virtual/world.ts';
 
-/** What happened, line by line, with its time. */
+/** Lines with their time. */
 export class Journal {
   readonly lines: string[] = [];
   readonly #world: World;

@@ -6,7 +6,7 @@ import { themeOf } from './workload/themes.ts';
 
 const worker = fileURLToPath(new URL('worker.ts', import.meta.url));
 
-/** What the modules of a worker keep of each run adds up: then a fresh one takes its place. */
+/** Modules of a worker keep something of each run: after so many a fresh one takes its place. */
 const seedsPerWorker = 30;
 
 function* seedsOf({ first, count, minutes, theme }: Options): Generator<number, undefined> {

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type Theme, themes } from './workload/themes.ts';
 
-/** What `npm run simulate` was asked for. */
+/** Options of `npm run simulate`. */
 export interface Options {
   /** The first seed, and how many there are at most. */
   first: number;

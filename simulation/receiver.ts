@@ -8,7 +8,7 @@ export interface Receiver {
   url: string;
   /** Ids of the events that were answered with 204, by path. */
   received: Map<string, Set<string>>;
-  /** Of a hundred requests so many fail, in one way or another. */
+  /** Requests in a hundred that fail, in one way or another. */
   failsPercent: number;
 }
 

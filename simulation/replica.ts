@@ -21,7 +21,6 @@ process.once('exit', () => rmSync(dirname(configFile), { recursive: true }));
 /** From a start that fails to the next one. */
 const restartMs = 2000;
 
-/** What all replicas share. */
 export interface Surroundings {
   world: World;
   journal: Journal;

@@ -12,7 +12,6 @@ import { carryOut, changes, learn, settleReservation } from './workload/writes.t
 /** How a run ended. */
 export interface Result {
   violations: readonly string[];
-  /** What happened, line by line. */
   history: readonly string[];
   fingerprint: string;
   /** How often each step happened: one without anything to work on doesn't count. */
@@ -22,7 +21,7 @@ export interface Result {
 /** How long everything may take to come to rest, in milliseconds of virtual time. */
 const restMs = 400_000;
 
-/** What waits for hours, for a person say, is due at once. */
+/** Hand-offs and plans that wait for hours, for a person say, are due at once. */
 const makeDue = [
   `update deliveries set next_attempt_at = now() where status = 'pending' and next_attempt_at > now()`,
   `update handoffs set due_at = now() where due_at > now() and status in ('accepted', 'cancelled', 'rejected')`,

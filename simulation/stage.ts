@@ -48,7 +48,7 @@ export const consumers = {
 
 export type ConsumerName = keyof typeof consumers;
 
-/** What a run is made of beside its seed. */
+/** Choices of a run beside its seed. */
 export interface Circumstances {
   seed: number;
   replicas: number;
@@ -159,7 +159,6 @@ export async function setStage(
   return stage;
 }
 
-/** What the service speaks to. */
 async function startOthers(world: World) {
   const [orgSide, partnerSide, receiverSide] = ['org', 'partner', 'receiver'].map(
     (name) => new Actor(name, world),

@@ -7,7 +7,6 @@ export interface Undone {
   /** Stands in it once. */
   now: string;
   before: string;
-  /** What went wrong without it. */
   fault: string;
   /** A seed of 150 steps that finds it, and its theme; undefined: none is known yet. */
   foundBy?: { seed: number; theme: Theme };

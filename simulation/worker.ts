@@ -5,11 +5,10 @@ import type { Result } from './run.ts';
 import { takeBack } from './take-back.ts';
 import type { Step } from './workload/plan.ts';
 
-/** What a worker says of one seed. */
 export interface Report {
   seed: number;
   violations: readonly string[];
-  /** Of a shortened run. */
+  /** Shortened. */
   history: readonly string[];
   /** Numbers of the steps that are left of it. */
   steps: readonly number[];

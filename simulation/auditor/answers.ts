@@ -23,7 +23,7 @@ function isStored({ status, text }: Answer): boolean {
   return (status >= 200 && status < 300) || status === 404 || status === 412 || status === 422;
 }
 
-/** Of what a consumer can't do from now on. A right that is gone comes back: the client tries again. */
+/** Refuses for good. A right that is gone comes back: the client tries again. */
 function isRefusal({ status, text }: Answer): boolean {
   return status === 400 || (status === 403 && codeOf(text) !== 'permission_denied');
 }

@@ -5,7 +5,7 @@ export interface Answer {
   text: string;
 }
 
-/** What a client asks for: the same bytes each time that it repeats it. */
+/** Request of a client: the same bytes each time that it repeats it. */
 export interface Request {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   path: string;
@@ -18,7 +18,6 @@ export interface Request {
   tool?: string;
 }
 
-/** What a write does once it succeeds. */
 export type Purpose =
   | { kind: 'creation'; collection: Collection; trip: string; values: Values }
   | { kind: 'change'; record: string; values: Partial<Values> }
@@ -64,7 +63,7 @@ export type Content = { name: string; night: number };
 export interface Asked {
   readonly item: Item;
   readonly content: Content;
-  /** What it has replaces what was there. */
+  /** Replaces what was there. */
   readonly isUpdate: boolean;
 }
 
@@ -92,7 +91,7 @@ export interface Ending {
   live: ReadonlyMap<Collection, readonly Row[]>;
   binned: ReadonlyMap<Collection, readonly Row[]>;
   tables: readonly Table[];
-  /** What `GET` of an accepted hand-off or a reservation says, by its path. */
+  /** Answers to `GET` of accepted hand-offs and reservations, by path. */
   views: ReadonlyMap<string, Answer>;
   /** By consumer. */
   feeds: ReadonlyMap<string, readonly FeedEvent[]>;

@@ -19,7 +19,7 @@ export function checkFeed(
   }
 }
 
-/** What is left of each record when all events have happened. */
+/** The last event of each record, but for those that were deleted. */
 function replayed(feed: readonly FeedEvent[], type: string): Map<string, FeedEvent> {
   const left = new Map<string, FeedEvent>();
   for (const event of feed) {
@@ -49,7 +49,7 @@ function checkReplay(
     if (!left.has(id)) violate(`the feed doesn't know the ${type} ${id} of the org`);
 }
 
-/** What each endpoint has received is what its consumer's feed has since the endpoint exists. */
+/** Each endpoint has received its consumer's feed from the endpoint's creation on. */
 export function checkDeliveries({ feeds, received }: Ending, violate: (what: string) => void): void {
   for (const [consumer, ids] of received) {
     const feed = (feeds.get(consumer) ?? []).map(({ id }) => id);

@@ -11,7 +11,6 @@ import {
 
 export type Creation = Extract<Purpose, { kind: 'creation' }>;
 
-/** What is known of the record that one write makes. */
 export interface Known {
   readonly write: Write;
   readonly creation: Creation;
@@ -72,12 +71,10 @@ export class Records {
       this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
   }
 
-  /** Those that a client can go on to write. */
   free(): Known[] {
     return this.known.filter(({ id, isBusy }) => id !== undefined && !isBusy);
   }
 
-  /** Those of them that the org has. */
   freeInOrg(): Known[] {
     return this.free().filter(({ write }) => write.request.as !== 'tester');
   }
@@ -136,7 +133,7 @@ export class Records {
       );
   }
 
-  /** What a write should have left; undefined: nobody can say. */
+  /** Undefined: nobody can say. */
   #wanted({ write }: Known, final: Answer, { views }: Ending): 'made' | 'none' | undefined {
     if (final.status === 201) return 'made';
     if (final.status !== 202) return 'none';
@@ -149,7 +146,7 @@ export class Records {
   }
 }
 
-/** What an accepted hand-off leaves, by its last status. */
+/** By the last status of an accepted hand-off. */
 const leftBy: Readonly<Record<string, 'made' | 'none'>> = {
   created: 'made',
   failed: 'none',

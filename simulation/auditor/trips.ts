@@ -11,7 +11,6 @@ export interface Trip {
   isBusy: boolean;
 }
 
-/** What an answer says of one item. */
 interface Said {
   status: string;
   external_id: string | null;

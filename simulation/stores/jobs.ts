@@ -51,7 +51,7 @@ export class CommonJobs {
   }
 }
 
-/** Of the forms that our jobs have: each minute, each ten minutes, each hour. */
+/** Knows the forms that our jobs have: each minute, each ten minutes, each hour. */
 function everyMs(cron: string): number {
   const [minute = '*'] = cron.split(' ');
   if (minute === '*') return minuteMs;

@@ -4,7 +4,7 @@ import type { Actor, World } from '../virtual/world.ts';
 export interface Reach {
   /** Every call fails at once. */
   isCut: boolean;
-  /** Of a hundred answers so many are lost after the store has done its work. */
+  /** Answers in a hundred that are lost after the store has done its work. */
   lostPercent: number;
   /** Milliseconds of a call at most. */
   slowMs: number;

@@ -1,6 +1,6 @@
 interface Event {
   at: number;
-  /** Of two events of one time the one that was added first happens first. */
+  /** Count of events added before: decides between events of one time. */
   order: number;
   run: () => void;
   isGone: boolean;

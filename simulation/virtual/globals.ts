@@ -74,7 +74,7 @@ function clear(timer: unknown): void {
   if (timer instanceof VirtualTimer) timer.close();
 }
 
-/** What the service, the simulators and their libraries take from the process, as the world has it. */
+/** Functions and objects of the process that the service, the simulators and their libraries use, as the world has them. */
 function createVirtual(world: World) {
   const stock = new Random(1);
   const start =

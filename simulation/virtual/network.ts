@@ -2,7 +2,6 @@ import type net from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Actor, World } from './world.ts';
 
-/** What becomes of the bytes of a connection. */
 export interface Fate {
   /** Milliseconds on the way, each way. */
   delayMs: number;
@@ -141,7 +140,7 @@ export class Network {
     this.#fates = fates;
   }
 
-  /** What takes the place of `net.Server.prototype.listen`. */
+  /** Replaces `net.Server.prototype.listen`. */
   listenMethod() {
     const listen = (server: net.Server, port: number, callback: (() => void) | undefined) =>
       this.#listen(server, port || this.#nextPort++, callback);
@@ -178,7 +177,7 @@ export class Network {
     world.schedule(0, () => server.emit('listening'), { actor });
   }
 
-  /** What takes the place of `net.connect`. */
+  /** Replaces `net.connect`. */
   connect = (options: net.TcpNetConnectOpts): net.Socket => {
     const { world } = this;
     const client = new VirtualSocket(this, world.actor);

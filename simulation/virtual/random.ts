@@ -28,7 +28,7 @@ export class Random {
     return from + this.fraction() * (to - from);
   }
 
-  /** One of them; there must be one. */
+  /** There must be one. */
   pick<T>(among: readonly T[]): T {
     return among[this.whole(0, among.length - 1)] as T;
   }

@@ -14,13 +14,13 @@ const realTurn = globalThis.setImmediate;
 export class Actor {
   readonly name: string;
   state: 'running' | 'suspended' | 'dead' = 'running';
-  /** What its wall clock is ahead of the world's, in milliseconds. */
+  /** Milliseconds that its wall clock is ahead of the world's. */
   wallOffset = 0;
   /** For how long its monotonic clock stood still. */
   stoodStill = 0;
   /** Called when it is killed. */
   readonly onKilled = new Set<() => void>();
-  /** What would have happened to it while it was suspended. */
+  /** Timers and messages that were due while it was suspended. */
   held: { isTimer: boolean; run: () => void }[] = [];
   readonly now: () => number;
   /** Springs once, where the actor comes to the point: `lease of handoffs`, `call to org`. */

@@ -188,7 +188,6 @@ export const cut: Action = async ({ world, replicas, journal }, random) => {
   way.reach = goodReach;
 };
 
-/** What lies between two processes. */
 export const disturb: Action = async ({ world, replicas, weather, journal }, random) => {
   const replica = `replica ${random.whole(1, replicas.length)}`;
   const way = random.pick([

@@ -1,6 +1,6 @@
 import { Random } from '../virtual/random.ts';
 
-/** What happens in a step, by how often. */
+/** Weight of each action in a step. */
 export const weights = {
   handOff: 12,
   handOffLater: 8,
@@ -45,7 +45,7 @@ export const weights = {
 
 export type StepName = keyof typeof weights;
 
-/** What a seed tries most: some faults need many conditions at once. */
+/** A seed has one, since some faults need many conditions at once. */
 export type Theme = 'everything' | 'leases' | 'lostAnswers' | 'approvals' | 'sharedCalls';
 
 const shares: Record<Exclude<Theme, 'sharedCalls'>, number> = {
@@ -59,7 +59,7 @@ const sharedCallsShare = 0.08;
 interface ThemePlan {
   /** In place of the usual weights. */
   weights: Partial<Record<StepName, number>>;
-  /** Of a hundred steps so many wait for seconds: leases run out meanwhile. */
+  /** Steps in a hundred that wait for seconds: leases run out meanwhile. */
   pausePercent: number;
 }
 

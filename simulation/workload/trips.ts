@@ -110,7 +110,7 @@ function bodyOf({ item: { mark, type, source, reference }, content, isUpdate }: 
   };
 }
 
-/** What is known of the items after the last word about them; without one the trip stays busy. */
+/** Without an answer the trip stays busy. */
 export function settleTrip(
   { auditor }: Stage,
   write: Write,

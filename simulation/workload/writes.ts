@@ -14,7 +14,7 @@ import type { Replica } from '../replica.ts';
 import type { ConsumerName, Stage } from '../stage.ts';
 import type { Random } from '../virtual/random.ts';
 
-/** What a client does by itself in one step. `random` is the step's own. */
+/** Step of a client by itself. `random` is the step's own. */
 export type Action = (stage: Stage, random: Random) => Promise<void>;
 
 const slots = 22;
@@ -23,7 +23,7 @@ const firstDay = Date.UTC(2027, 0, 6, 12);
 
 /** Tries of one client before it gives up for now. */
 const tries = 6;
-/** Of one that waits until the leases of others are over. */
+/** Enough to wait until the leases of others are over. */
 const patientTries = 30;
 
 function patienceOf({ world, theme }: Stage): number {
@@ -61,7 +61,7 @@ function isAwaiting(answer: Answer | undefined): boolean {
   return answer?.status === 202 && answer.text.includes('awaiting_approval');
 }
 
-/** What waits for approval is not in the org. */
+/** Hand-offs that wait for approval are not in the org. */
 async function lookBehind({ org, auditor }: Stage, { purpose, request }: Write): Promise<void> {
   if (purpose.kind !== 'creation') return;
   const rows = await org.do<Row[]>(
@@ -135,7 +135,7 @@ export async function create(
   learn(known, await carryOut(stage, write));
 }
 
-/** What a client knows after the last word about a creation. */
+/** `final`: the last answer about the creation. */
 export function learn(known: Known, final: Answer | undefined): void {
   if (final === undefined) return;
   const { id, external_id: handedOff } = JSON.parse(final.text || '{}') as {

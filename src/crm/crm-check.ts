@@ -122,7 +122,6 @@ function createClient(options: CrmCheckOptions, http: Http, token: AccessToken):
   });
 }
 
-/** The hosts by which Salesforce signs users of every org in, and of every sandbox. */
 const loginHosts = ['https://login.salesforce.com', 'https://test.salesforce.com'];
 
 /** Whether users of every org sign in there: external client apps may be unknown to it since spring 2026. */

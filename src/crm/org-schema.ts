@@ -27,7 +27,6 @@ interface OrgSchemaOptions {
 export class OrgSchema {
   faults: readonly OrgFault[] = [];
   version = 0;
-  /** Columns of numbers, whose digits are kept as the CRM writes them. */
   numberColumns: ReadonlySet<string> = new Set();
   readonly changed = new Listeners<[]>();
   readonly repaired = new Listeners<[]>();

@@ -241,7 +241,6 @@ function mapped<R extends Resource>(resource: R, mapping: ResourceMapping = {}, 
   };
 }
 
-/** Its schema in documents has the values that the org takes; the org itself refuses others. */
 function withAllowedValues(field: Field): Field {
   if (field.kind === 'text' && field.writable)
     field.schema = schemaOfAllowed(field.schema, () => field.values);

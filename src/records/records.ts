@@ -188,7 +188,6 @@ export interface ListQuery {
 export interface ListedRecord {
   id: string;
   at: string;
-  /** The record as `represent` wrote it, in UTF-8. */
   json: Buffer;
 }
 

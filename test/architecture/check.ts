@@ -13,7 +13,7 @@ export function findViolations(root: string): string[] {
     ...globSync('src/**/*.ts', { cwd: root })
       .filter((file) => readsClock(readFileSync(join(root, file), 'utf8')))
       .map((file) => `${file} reads the clock by new Date(): use wallMs of src/platform/base/chance.ts`),
-    ...globSync('src/**/*.ts', { cwd: root }).flatMap((file) =>
+    ...globSync('{src,simulation}/**/*.ts', { cwd: root }).flatMap((file) =>
       emptyBeginnings(readFileSync(join(root, file), 'utf8')).map(
         (words) =>
           `${file} has a docstring that begins with "${words}": begin with a noun or verb of the domain`,

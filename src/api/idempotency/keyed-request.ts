@@ -28,7 +28,6 @@ export interface KeyedRequest {
   overwrites?: string | undefined;
   /** For a request without a key: for so long after its arrival the same one counts as its repeat. */
   repeatWindowSeconds?: number | undefined;
-  /** Parent of the spans of the claim and of its completion. */
   span?: Span | undefined;
 }
 

@@ -63,7 +63,6 @@ export function createProblemResponses() {
     return componentRef('responses', name);
   };
   return {
-    /** By status. */
     of(route: Route): JsonObject {
       const documented = [...codesByStatus(route)].filter(([status]) => !(status in route.answers));
       return {

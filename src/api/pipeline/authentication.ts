@@ -110,7 +110,6 @@ async function refuseByPath(
   throw permissionDenied(needed ? [needed] : wanted);
 }
 
-/** Checks the permissions and the fields that the body and the query need. */
 export function requireByBody({ permission, usedFields }: Route): Step | undefined {
   const byBody = checkOfBody(permission);
   if (isPublic(permission) || (byBody === undefined && usedFields === undefined)) return undefined;

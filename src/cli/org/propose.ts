@@ -84,7 +84,6 @@ function bestMember(objects: readonly DescribedObject[]): DescribedObject | unde
   return best;
 }
 
-/** Objects with all that is needed come first, then those that `org package` can complete. */
 function recordObjects(objects: readonly DescribedObject[], member: DescribedObject): DescribedObject[] {
   const leading = objects.filter(
     (object) =>

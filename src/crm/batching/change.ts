@@ -174,7 +174,6 @@ function byId(rows: readonly CrmRow[]): Map<string, CrmRow> {
   return new Map(rows.map((row) => [String(row['Id']), row]));
 }
 
-/** Halves the keys where the records are too much for one answer. */
 async function findByIds(
   options: { client: RecordOperationOptions['client']; resource: Resource },
   items: readonly Deletion[],

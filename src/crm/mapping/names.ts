@@ -1,6 +1,5 @@
 import type { Resource } from '../../records/resource.ts';
 
-/** Longest text of the CRM that is passed on. */
 const longestMessage = 300;
 
 export function apiFieldOf(resource: Resource, column: string): string | undefined {

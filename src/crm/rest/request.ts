@@ -78,7 +78,6 @@ export function header(headers: CrmAnswer['headers'], name: string): string | un
 }
 
 export interface BatchCall extends Call {
-  /** Name of the requests' kind. */
   kind: string;
   sharers?: readonly (string | undefined)[];
 }

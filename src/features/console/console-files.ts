@@ -17,7 +17,6 @@ export interface ConsoleFiles {
 export interface PageFacts {
   environment: string;
   version: string;
-  /** Setting `crm.name`. */
   crm_name: string;
   /** How people sign in with an account of their company; null where they cannot. */
   people: { label: string; only: boolean } | null;

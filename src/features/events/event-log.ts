@@ -43,7 +43,6 @@ export interface NewEvent {
   resource: { type: string; id: string };
   /** RFC 3339. */
   occurredAt: string;
-  /** JSON text, as GET answers it. */
   data: string;
   permission: PermissionResource;
   consumerId?: string | undefined;

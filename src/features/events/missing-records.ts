@@ -19,10 +19,8 @@ const compareEverySeconds = 20 * 3600;
 const idsOfPage = 2000;
 const idsOfQuery = 1900;
 const queriesOfCall = 5;
-/** Calls of the comparison in one poll, and the time after which no further one begins. */
 const mostCalls = 10;
 const longestMs = 10_000;
-/** Records that are looked up at once, and in one poll. */
 const lookedUpAtOnce = 200;
 const lookedUpInPoll = 1000;
 const callMs = 15_000;

@@ -134,7 +134,6 @@ export type HandoffOutcome =
   /** Still to be delivered; `mayExist`: the record may be there all the same. */
   | { status: 'accepted'; mayExist: boolean; failures: number; pauseSeconds: number };
 
-/** How an attempt went. */
 export interface AttemptFacts {
   /** Both in milliseconds of `now()`. */
   startedAt: number;
@@ -143,7 +142,6 @@ export interface AttemptFacts {
   failure: Refusal | undefined;
 }
 
-/** Attempts kept for each hand-off. */
 export const keptAttempts = 20;
 /** Characters of an attempt's detail. */
 export const longestDetail = 500;

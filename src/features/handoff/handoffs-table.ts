@@ -29,7 +29,6 @@ import { columns, type EventOf, eventsOf, type Row, type TakenRow, toStored, toT
 const mostBytes = 3 * 1024 * 1024;
 /** Numbers of the advisory locks under which new ones are counted and stored; any constants will do. */
 const acceptanceLocks = { live: 4_702_118_904, test: 4_702_118_905 };
-/** Rows that one statement changes or deletes. */
 const changedAtOnce = 1000;
 
 const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };

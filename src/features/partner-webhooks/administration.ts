@@ -30,7 +30,6 @@ type Precondition = (endpoint: Endpoint) => void;
  * `invalid_request`, `conflict`, `store_unavailable`, `secrets_unavailable`.
  */
 export interface EndpointAdministration {
-  /** No other answer has this secret. */
   create(consumer: Caller, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
   list(consumer: Consumer, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]>;
   find(consumer: Consumer, id: string): Promise<Endpoint>;

@@ -84,7 +84,6 @@ const maxWaitMs = 3000;
 const postponedSeconds = 5;
 const agesIntervalMs = 15_000;
 const gatherMs = 10;
-/** The endpoint says that it is not to be used any more. */
 const goneStatus = 410;
 
 export function startDeliverer(options: DelivererOptions) {

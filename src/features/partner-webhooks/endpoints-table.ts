@@ -24,7 +24,6 @@ export interface EndpointPosition {
   id: string;
 }
 
-/** The endpoints. An id counts only together with the consumer that the endpoint belongs to. */
 export class EndpointsTable {
   readonly #database: Database;
 

@@ -13,7 +13,6 @@ import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
 
 /** How long a failed step is left alone, in seconds. */
 const pauses = { first: 1, most: 30 };
-/** The partner's decision is asked for less and less often. */
 const polls = { first: firstPoll, most: 60 };
 
 export interface DriverOptions {

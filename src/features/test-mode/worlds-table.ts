@@ -37,7 +37,6 @@ export interface WorldSize {
 
 export interface Written {
   content: string;
-  /** JSON. */
   filters: string;
 }
 

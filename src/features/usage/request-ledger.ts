@@ -9,7 +9,6 @@ import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 const authenticated: readonly AttemptResult[] = ['accepted', 'permission_denied'];
 
-/** Classes of answers; 304 and the like count to the first. */
 export const answerClasses = ['2xx', '4xx', '5xx'] as const;
 type AnswerClass = (typeof answerClasses)[number];
 type AnswerCounts = Record<AnswerClass, number>;

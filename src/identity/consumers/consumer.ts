@@ -64,7 +64,6 @@ export const consumerSchema = Type.Object({
   enabled: Type.Optional(Type.Boolean()),
   /** When it was last enabled again: sessions of people from before have ended. */
   enabledAt: Type.Optional(timestamp),
-  /** From this moment on every pair is refused. */
   validUntil: Type.Optional(orNull(timestamp)),
   /** Null or left out: the limit of the settings. */
   rateLimitPerMinute: Type.Optional(orNull(Type.Integer({ minimum: 1 }))),

@@ -28,7 +28,6 @@ const claimsOfTokens = new Set([
   'c_hash',
 ]);
 
-/** Tells people apart without saying who they are. */
 export function markOf(subject: string): string {
   return createHash('sha256').update(`person ${subject}`).digest('base64url').slice(0, 22);
 }

@@ -103,7 +103,6 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
 
 export type JobQueue = ReturnType<typeof createJobQueue>;
 
-/** A failure with the same message is logged again after so long. */
 const repeatMs = 60_000;
 
 class QueueFailures {

@@ -33,7 +33,6 @@ export function createOperationsServer(
     originOf: (address) => address,
   });
   return {
-    /** Resolves to the URL. */
     listen: (host: string, port: number): Promise<string> =>
       new Promise((resolve, reject) => {
         server.once('error', reject);

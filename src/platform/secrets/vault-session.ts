@@ -75,7 +75,6 @@ export class VaultSession {
     return true;
   }
 
-  /** One sign-in at a time, however many wait for it. */
   #open(): Promise<Lease> {
     this.#opening ??= this.#obtain()
       .then((lease) => this.#hold(lease))

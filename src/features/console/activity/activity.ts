@@ -10,7 +10,6 @@ const shown = 360;
 /** In the cache a point lives a little longer than it is shown. */
 const ttlMs = (shown + 6) * intervalMs;
 const growing = 6;
-/** Replicas write at the same time; so many lost races are one too many. */
 const maxTries = 20;
 
 export interface Series {

@@ -66,7 +66,6 @@ export class BreakIt {
     await Promise.all(wanted.map(({ system, id }) => this.#ask(system, 'DELETE', `faults/${id}`)));
   }
 
-  /** With people's own name for Salesforce. */
   #named(text: string): string {
     return text.replaceAll('Salesforce', this.#parts.settings.crm.name);
   }

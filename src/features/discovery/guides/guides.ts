@@ -28,7 +28,6 @@ export async function readGuides(): Promise<readonly Guide[]> {
   }));
 }
 
-/** Markdown whose links lead to the served pages. */
 export function guideMarkdown(guide: Guide, publicUrl: string): string {
   return withOwnAddress(guide, publicUrl).replaceAll(
     /\]\(([^()\s]+\.md[^()\s]*)\)/g,

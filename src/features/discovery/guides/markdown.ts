@@ -1,6 +1,5 @@
 import { Marked, Renderer, type Tokens } from 'marked';
 
-/** Where a link of a page leads in another place. */
 export type LinkTo = (target: string) => string;
 
 const marked = new Marked({ gfm: true });
@@ -28,7 +27,6 @@ class GuideRenderer extends Renderer {
     return /^(https:\/\/|\/|#)/.test(target) ? `<a href="${escapeHtml(target)}">${text}</a>` : text;
   }
 
-  /** The path of a page of the service leads there. */
   override codespan(token: Tokens.Codespan): string {
     const html = super.codespan(token);
     return /^\/v1\/(docs|problems\/[a-z_]+)$/.test(token.text) ? `<a href="${token.text}">${html}</a>` : html;
@@ -51,7 +49,6 @@ class GuideRenderer extends Renderer {
   }
 }
 
-/** As GitHub makes it of a heading. */
 function anchorOf(title: string): string {
   return title
     .toLowerCase()

@@ -116,7 +116,6 @@ export interface EventParts {
   memberSource: MemberSource;
 }
 
-/** Collections whose records name a member. */
 const withMembers = ['quotes', 'bookings'] as const;
 
 export function listEventsRoute({ feed, memberSource }: EventParts, cursors: CursorCodec): Route {

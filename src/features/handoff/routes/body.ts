@@ -171,7 +171,6 @@ function detailsOf(resource: Resource, { bodyText, path }: OfferPlace): string {
   return withoutPrefix(path, () => readDetails(bodyText, [...path, 'result', 'details'], resource));
 }
 
-/** Refusals have the places of a single hand-off. */
 function withoutPrefix<T>(path: readonly string[], work: () => T): T {
   try {
     return work();

@@ -218,7 +218,6 @@ function titleOf(code: ProblemCode): string {
   return code in problems ? `${problems[code].title}.` : code;
 }
 
-/** For a caller that sees these fields only. */
 export function attemptsView({ latestAttempts = [], nextAttemptAt }: StoredHandoff, visible: VisibleFields) {
   const wordsOf = (code: ProblemCode, detail: string | null | undefined) =>
     visible === undefined ? (detail ?? titleOf(code)) : unseen;

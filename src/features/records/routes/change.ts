@@ -96,7 +96,6 @@ function isDone(
 /** Pauses of a change while a conditional write has its record: that takes two calls, unless its owner has died. */
 const pausesMs = [50, 100, 200, 400, 800, 1600];
 
-/** Resolution of the CRM's dates. */
 const resolutionMs = 1000;
 
 /**

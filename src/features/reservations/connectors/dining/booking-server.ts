@@ -14,7 +14,6 @@ export const partner = 'dining';
  * a client with the same limits would only cause unknown outcomes.
  */
 const limits = { lookUp: 2000, read: 4000, write: 8000 } as const;
-/** A call with less time before its deadline is not started. */
 const shortestMs = 500;
 const sends = { lookUp: 2, read: 2, write: 3 } as const;
 /** Before further sends, in milliseconds, with jitter: from half of it to all of it. */

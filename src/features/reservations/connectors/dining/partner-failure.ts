@@ -17,7 +17,6 @@ export type PartnerFailureKind =
   | 'broken';
 
 interface Facts {
-  /** A state change may have happened. */
   outcomeUnknown?: boolean;
   /** HTTP status, where there was one. */
   status?: number;
