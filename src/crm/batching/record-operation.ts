@@ -73,7 +73,10 @@ export abstract class RecordOperation<Item, Result> implements Operation<Item, R
       try {
         const found = await this.#sendAccepted(sent, used, call, given);
         for (const [at, index] of open.entries()) outcomes[index] = found[at] as ItemOutcome<Result>;
-        open = open.filter((index) => isLacking(failureIn(outcomes[index]), used));
+        open = open.filter((index) => {
+          const failure = failureIn(outcomes[index]);
+          return failure !== undefined && isLacking(failure, used);
+        });
         refused = open[0] === undefined ? undefined : failureIn(outcomes[open[0]]);
       } catch (error) {
         if (!(error instanceof CrmFailure)) throw error;

@@ -8,10 +8,10 @@ import { clearTimeout, now, setTimeout } from '../base/chance.ts';
 const maxAnswerBytes = 64 * 1024 * 1024;
 
 /**
- * Small answers, such as one record, are unpacked synchronously: it takes less time than a hop to another thread and
+ * Answers of up to a batch of usual records are unpacked synchronously: it takes less time than a hop to another thread and
  * back. Larger ones are unpacked in another thread, so that requests are read meanwhile.
  */
-const fewPackedBytes = 2 * 1024;
+const fewPackedBytes = 16 * 1024;
 /** Unless they become more than this, which would block other requests. */
 const fewPlainBytes = 256 * 1024;
 
