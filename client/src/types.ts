@@ -648,6 +648,8 @@ export interface Event {
     /** E-mail address. */
     email: string | null;
   } | null | undefined;
+  /** With `include=record`, for hand-offs: the record as it was last read, or what will be written; null if neither is known or the caller may see neither. */
+  record?: JsonObject | null | undefined;
 }
 
 /** A page of events. Oldest first, the last one has a `next_cursor`, too. */
@@ -1763,8 +1765,8 @@ export interface ListEventsQuery {
   order?: 'oldest_first' | 'newest_first' | undefined;
   /** Only events with this `occurred_at` or a later one. */
   since?: string | undefined;
-  /** Adds the member to each record: id, names and e-mail address. Needs members:read. */
-  include?: 'member' | undefined;
+  /** `member`: adds the member: id, names and e-mail address; needs members:read. `record`: adds to hand-offs the record, or what will be written. May be repeated. */
+  include?: ('member' | 'record')[] | undefined;
 }
 
 /** List webhook endpoints: what can be asked for. */

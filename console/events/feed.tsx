@@ -10,7 +10,7 @@ import { Choice, type Column, Field, FoldedJson, Id, List, NoMatch } from '../sh
 import { useParameters } from '../shared/router.ts';
 import { withQuery } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
-import { type FeedEvent, type Subject, useSubjects } from './subjects.ts';
+import { type FeedEvent, nameSubjects, type Subject } from './subjects.ts';
 
 const kinds = ['quote', 'booking', 'member'].flatMap((what) =>
   ['created', 'updated', 'deleted'].map((change) => `${what}.${change}`),
@@ -35,8 +35,7 @@ const orders: [value: string, text: string][] = [
 
 interface RecordProps {
   event: FeedEvent;
-  /** Undefined where nothing names it. */
-  subject: Subject | undefined;
+  subject: Subject;
 }
 
 const words: { [type: string]: string } = { handoff: 'hand-off', webhook_endpoint: 'webhook endpoint' };
@@ -44,7 +43,7 @@ const words: { [type: string]: string } = { handoff: 'hand-off', webhook_endpoin
 /** What it happened to, by name where it has one, with a link where there is a page of it. */
 function Record({ event: { type, resource, data }, subject }: RecordProps): VNode {
   const { type: made } = JSON.parse(data) as { type?: string };
-  const name = subject?.name ?? <Id>{resource.id}</Id>;
+  const name = subject.name ?? <Id>{resource.id}</Id>;
   const link = linkTo(type, resource, made);
   return (
     <>
@@ -56,7 +55,7 @@ function Record({ event: { type, resource, data }, subject }: RecordProps): VNod
         </a>
       )}{' '}
       <span class="quiet">{words[resource.type] ?? resource.type}</span>
-      {subject && <GlanceLine facts={{ ...subject.facts, price: undefined }} />}
+      <GlanceLine facts={{ ...subject.facts, price: undefined }} />
     </>
   );
 }
@@ -79,9 +78,9 @@ const addresses: { [kind: string]: (id: string) => string } = {
 
 /** The columns, with names for these events. */
 function useColumns(events: readonly FeedEvent[]): Column<FeedEvent>[] {
-  const subjectOf = useSubjects(events);
-  const unnamed = events.map(subjectOf).filter((subject) => subject?.member === undefined);
-  const memberOf = useMembers(unnamed.flatMap((subject) => subject?.memberId ?? []));
+  const subjectOf = nameSubjects(events);
+  const unnamed = events.map(subjectOf).filter(({ member }) => member === undefined);
+  const memberOf = useMembers(unnamed.flatMap(({ memberId }) => memberId ?? []));
   return [
     { title: 'When', cell: ({ occurred_at }) => <Ago at={occurred_at} /> },
     { title: 'Event', cell: ({ type }) => <code>{type}</code> },
@@ -89,16 +88,15 @@ function useColumns(events: readonly FeedEvent[]): Column<FeedEvent>[] {
     {
       title: 'Member',
       cell: (event) => {
-        const subject = subjectOf(event);
-        if (!subject?.memberId) return null;
-        return <MemberLink id={subject.memberId} member={subject.member ?? memberOf(subject.memberId)} />;
+        const { memberId, member } = subjectOf(event);
+        return memberId && <MemberLink id={memberId} member={member ?? memberOf(memberId)} />;
       },
     },
     {
       title: 'Amount',
       isNumber: true,
       cell: (event) => {
-        const price = subjectOf(event)?.facts.price;
+        const { price } = subjectOf(event).facts;
         return price && <Amount money={price} />;
       },
     },
@@ -121,7 +119,7 @@ export function Feed(): VNode {
       <Filters asked={asked} ask={ask} />
       <Events
         key={JSON.stringify(asked)}
-        path={withQuery('/v1/events', { order: order || 'newest_first', ...filter })}
+        path={withQuery('/v1/events', { order: order || 'newest_first', include: 'record', ...filter })}
         showAll={isFiltered ? () => ask({ type: '', resource_id: '', order }) : undefined}
       />
     </>
@@ -215,5 +213,6 @@ function readPage(path: string): ReadPage<FeedEvent> {
 }
 
 function readEvent(text: string): FeedEvent {
-  return { ...(JSON.parse(text) as FeedEvent), data: fieldOf(text, 'data') ?? 'null' };
+  const [data = 'null', record] = ['data', 'record'].map((name) => fieldOf(text, name));
+  return { ...(JSON.parse(text) as FeedEvent), data, record };
 }

@@ -38,7 +38,7 @@ export async function readLife(session: Session, id: string, known: Subject | un
 }
 
 /** A hand-off, and what it is of: `known` while the hand-off keeps that no longer, else its record. */
-export async function readHandoff(
+async function readHandoff(
   session: Session,
   id: string,
   known: Subject | undefined,

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { modeOf } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
@@ -9,7 +10,7 @@ import {
   type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
-import { type EventVisibility, isVisibleTo } from './event-visibility.ts';
+import { type EventVisibility, eventVisibilityOf, isVisibleTo, shownTo } from './event-visibility.ts';
 
 /** Events that one page searches at most, so that a filter that few of them pass does not search all. */
 const readAtOnce = 20_000;
@@ -28,6 +29,9 @@ export interface StoredEvent {
   data: string;
   data_omitted: boolean;
 }
+
+/** JSON text by External ID; undefined for those that come after `maxBytes` of others. */
+export type Contents = ReadonlyMap<string, string | undefined>;
 
 export const feedOrders = ['oldest_first', 'newest_first'] as const;
 
@@ -118,6 +122,34 @@ export class EventFeed {
       searchedTo: isCut ? Number(first.searched_to) : last,
       isCut,
     };
+  }
+
+  /**
+   * Records of quotes and bookings as their newest event has them, of those that the consumer may see now; `ids` come first to last
+   * while their data fit in `maxBytes`. Throws `store_unavailable`.
+   */
+  async newestRecords(ids: readonly string[], consumer: Consumer, maxBytes: number): Promise<Contents> {
+    const visibility = eventVisibilityOf(consumer);
+    const statement = sql<Omit<StoredEvent, 'data'> & { data: string | null }>`
+      select resource_type, resource_id, permission_resource, data_omitted,
+        case when bytes_before <= ${maxBytes} then data end as data
+      from (
+        select e.*, sum(octet_length(data)) over (order by nth) - octet_length(data) as bytes_before
+        from unnest(${ids}::text[]) with ordinality as wanted (id, nth) cross join lateral (
+          select * from events where resource_id = wanted.id and resource_type in ('quote', 'booking')
+          order by sequence desc limit 1
+        ) as e
+        where not data_omitted and type not like '%.deleted' and ${isVisibleTo({ ...visibility, fields: {} })}
+      ) as e`;
+    const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), {
+      keeps: 'keeps the events',
+    });
+    return new Map(
+      rows.map(({ data, ...event }) => [
+        event.resource_id,
+        data === null ? undefined : shownTo(visibility, { ...event, data }).data,
+      ]),
+    );
   }
 
   /** Newest first. Throws what the database does. */

@@ -33,6 +33,7 @@ import { copyWriterOffer } from './copy-writer.ts';
 import { EventFeed, type ListedEvent } from './event-feed.ts';
 import { createEventHistory } from './event-history.ts';
 import { eventTypes } from './event-log.ts';
+import { handoffContents } from './handoff-contents.ts';
 import { type EventMetrics, eventMetrics } from './metrics.ts';
 import { ReaderTable } from './reader-table.ts';
 import { type EventParts, listEventsRoute } from './routes/events.ts';
@@ -176,7 +177,8 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
   crm.missing.add(changes.missing);
   opened.defer(() => changes.stop());
   await changes.start();
-  return { routes: { feed, memberSource: memberSourceOf(core) }, health: { changes: changes.health }, jobs };
+  const routes = { feed, memberSource: memberSourceOf(core), findHeld: offers.find(handoffContents) };
+  return { routes, health: { changes: changes.health }, jobs };
 }
 
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {

@@ -20,8 +20,10 @@ import { leaseLock } from '../../platform/store/database-locks.ts';
 import { viewOfCreator } from '../../records/created-by.ts';
 import { memberSourceOf } from '../../records/member-names.ts';
 import { testWorlds } from '../../records/offers.ts';
+import { handoffContents } from '../events/handoff-contents.ts';
 import type { Approval, StoredHandoff } from './accepted.ts';
 import { registerHandoffCommands } from './cli.ts';
+import { createFindContents } from './contents.ts';
 import { targets } from './handoff.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
 import { createHandoffs, type Handoffs } from './handoffs.ts';
@@ -179,6 +181,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   opened.defer(() => handoffs.stop());
   core.offers.add(historySubjects, 'handoff');
   core.offers.add(historySources, createHandoffHistory(handoffs));
+  offers.make(handoffContents, createFindContents(database));
   core.crm.schema.repaired.add(() =>
     handoffs.resume().catch((err: unknown) => core.log.warn({ err }, 'what waits goes on after its pause')),
   );

@@ -227,6 +227,19 @@ export class HandoffsTable {
     return this.#oneByOne((transaction) => waitAgain(transaction, externalId, limits, this.#mode));
   }
 
+  /** Content of these hand-offs, of those that hold any; `ids` come first to last while their details fit in `maxBytes`. */
+  async contents(ids: readonly string[], readable: Readable, maxBytes: number): Promise<HeldContent[]> {
+    const { rows } = await sql<HeldContent>`
+      select external_id, type, trip_id, member_id, name, source, bytes_before > ${maxBytes} as is_left,
+        case when bytes_before <= ${maxBytes} then details end as details
+      from (
+        select h.*, sum(size) over (order by nth) - size as bytes_before
+        from unnest(${ids}::uuid[]) with ordinality as wanted (id, nth) join handoffs h on h.external_id = wanted.id
+        where h.member_id is not null and ${isReadable(readable)}
+      ) as h`.execute(this.#database.sql);
+    return rows;
+  }
+
   /** JSON text of what is to be written; undefined once it is not needed any more. */
   async details(externalId: string): Promise<string | undefined> {
     const { rows } = await sql<{ details: string | null }>`
@@ -320,6 +333,20 @@ export class HandoffsTable {
       from mine left join erased using (external_id) order by 1`.execute(this.#database.bulk);
     return rows;
   }
+}
+
+export interface HeldContent {
+  external_id: string;
+  type: HandoffType;
+  trip_id: string;
+  member_id: string;
+  /** Null, as the source and the details are, where nothing is to be written any more. */
+  name: string | null;
+  source: string | null;
+  /** JSON text. */
+  details: string | null;
+  /** It comes after `maxBytes` of others: the details are not read. */
+  is_left: boolean;
 }
 
 export type HandoffLease = Pick<

@@ -56,7 +56,7 @@ function dataOf({ events, answers }: Route): TSchema {
 
 function bodySchema({ type, resource }: { type: string; resource: string }, data: TSchema): TSchema {
   // Only the feed has it.
-  const { member: _member, ...properties } = eventSchema.properties;
+  const { member: _member, record: _record, ...properties } = eventSchema.properties;
   return Type.Object({
     ...properties,
     type: Type.Literal(type, { description: 'Type of the event.', examples: [type] }),

@@ -48,6 +48,7 @@ describe('names of members in a browser', {
     page.on('request', (request) => sent.push(request.url()));
     return {
       members: () => sent.filter((url) => url.includes('/v1/members/')),
+      records: () => sent.filter((url) => /\/v1\/(quotes|bookings|handoffs)\//.test(url)),
       events: () => sent.filter((url) => url.includes('/v1/events?')),
     };
   };
@@ -55,10 +56,22 @@ describe('names of members in a browser', {
   test('come with a page of events, in its one request', async () => {
     const id = await handOff(await newMember('Once'), 'Casa Once');
     const { page, close } = await openSignedIn(browser, gateway, gateway.console);
-    const { members, events } = requestsOf(page);
-    await page.evaluate(`location.hash = '#/events?type=quote.created&resource_id=${id}'`);
-    await page.getByRole('row').getByRole('link', { name: 'Noor Once' }).waitFor();
-    assert.deepEqual(members(), []);
+    const { members, records, events } = requestsOf(page);
+    const rejected = await accept(gateway, { member_id: await newMember('Never') }, { as: agent });
+    const refusal = { body: { reason: 'No.' }, as: gateway.admin };
+    const answer = await gateway.request(`/v1/handoffs/${rejected}/reject`, refusal);
+    assert.equal(answer.status, 200, await answer.text());
+    for (const [type, ofId, name] of [
+      ['quote.created', id, 'Casa Once'],
+      ['handoff.created', id, 'Casa Once'],
+      ['handoff.rejected', rejected, rejected],
+    ] as const) {
+      await page.evaluate(`location.hash = '#/events?type=${type}&resource_id=${ofId}'`);
+      const row = page.getByRole('row').filter({ hasText: type });
+      await row.getByRole('link', { name: ofId === id ? 'Noor Once' : 'Noor Never' }).waitFor();
+      await row.getByRole('link', { name }).waitFor();
+    }
+    assert.deepEqual([...members(), ...records()], []);
     assert.ok(events().length > 0 && events().every((url) => url.includes('include=member')));
     await close();
   });
@@ -97,13 +110,12 @@ describe('names of members in a browser', {
       `#/events?type=handoff.created&resource_id=${id}`,
     );
     const row = ofHandoff.page.getByRole('row').filter({ hasText: 'handoff.created' });
-    await row.getByText(id).first().waitFor();
-    await ofHandoff.page.getByRole('status').filter({ hasText: "isn't responding" }).waitFor();
+    await row.getByRole('link', { name: 'Casa Later' }).waitFor();
+    await row.getByRole('link', { name: memberId }).waitFor();
     const done = await openSignedIn(browser, gateway, gateway.console, `#/handoffs/${id}`);
     await done.page.getByRole('heading', { level: 1, name: 'Quote' }).waitFor();
     await gateway.org.disarm();
     await ofRecord.page.getByRole('row').getByRole('link', { name: 'Noor Later' }).waitFor();
-    await row.getByRole('link', { name: 'Casa Later' }).waitFor();
     await row.getByRole('link', { name: 'Noor Later' }).waitFor();
     await done.page.getByRole('heading', { level: 1, name: 'Casa Later' }).waitFor();
     for (const { close } of [ofRecord, ofHandoff, done]) await close();

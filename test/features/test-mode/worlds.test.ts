@@ -160,6 +160,25 @@ describe('worlds of test consumers', () => {
     });
   });
 
+  describe('events of hand-offs', () => {
+    it('have the member and the record of the world beside them', async () => {
+      const [as, other] = [await makeConsumer(gateway), await makeConsumer(gateway)];
+      const headers = { prefer: 'respond-async' };
+      const { status, body } = await send('/api/v1/handoff', { as, body: handoffFor(memberId), headers });
+      assert.equal(status, 202);
+      const id = String(body.external_id);
+      const feed = new FeedReader(gateway.request, { as });
+      await feed.until(({ type, resource }) => type === 'handoff.created' && resource.id === id);
+      const path = `/v1/events?include=member&include=record&type=handoff.created&resource_id=${id}`;
+      const read = async (reader: Credentials) =>
+        (await send(path, { as: reader })).body['data'] as Record<string, Answer>[];
+      const [event] = await read(as);
+      assert.equal(event?.['member']?.id, memberId);
+      assert.deepEqual([event?.['record']?.id, event?.['record']?.['name']], [id, 'Hotel Miramar']);
+      for (const reader of [other, gateway.admin]) assert.deepEqual(await read(reader), []);
+    });
+  });
+
   describe('the examples of the documentation', () => {
     const sample = '0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f';
     const collections = ['quotes', 'bookings'];

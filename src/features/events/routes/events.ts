@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
-import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
+import { requireMembers } from '../../../api/routes/include.ts';
 import {
   type CursorCodec,
   defaultLimit,
@@ -9,12 +9,14 @@ import {
   pageSchema,
 } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionResource } from '../../../identity/consumers/consumer.ts';
+import type { Call } from '../../../platform/base/call.ts';
 import { fieldText } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { type MemberSource, memberBeside, membersBeside } from '../../../records/member-names.ts';
 import { type EventFeed, type FeedPage, feedOrders, type StoredEvent, writeEvent } from '../event-feed.ts';
 import { eventTypes } from '../event-log.ts';
 import { eventVisibilityOf, shownTo } from '../event-visibility.ts';
+import { contentsOf, type FindContents, isOfHandoff } from '../handoff-contents.ts';
 
 const idSchema = (description: string) =>
   Type.String({
@@ -24,6 +26,9 @@ const idSchema = (description: string) =>
     description,
     examples: ['0d4f8a52-6a0e-4ad2-9f5e-7a1d3b2c4e5f'],
   });
+
+const includable = ['member', 'record'] as const;
+type Included = (typeof includable)[number];
 
 const query = Type.Object(
   {
@@ -54,7 +59,16 @@ const query = Type.Object(
         examples: ['2027-03-01T08:00:00.000Z'],
       }),
     ),
-    ...includeParameter,
+    include: Type.Optional(
+      Type.Array(Type.Enum(includable), {
+        minItems: 1,
+        maxItems: includable.length,
+        description:
+          '`member`: adds the member: id, names and e-mail address; needs members:read. `record`: adds to hand-offs the record, or ' +
+          'what will be written. May be repeated.',
+        examples: [['member']],
+      }),
+    ),
   },
   { additionalProperties: false },
 );
@@ -101,6 +115,14 @@ export const eventSchema = Type.Object(
       }),
     ),
     member: memberBeside,
+    record: Type.Optional(
+      Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
+        description:
+          'With `include=record`, for hand-offs: the record as it was last read, or what will be written; null if neither is known or ' +
+          'the caller may see neither.',
+        examples: [null],
+      }),
+    ),
   },
   { additionalProperties: false, title: 'Event', description: 'Something that happened to a resource.' },
 );
@@ -114,11 +136,13 @@ const page = pageSchema(
 export interface EventParts {
   feed: EventFeed;
   memberSource: MemberSource;
+  /** Undefined without hand-offs. */
+  findHeld: FindContents | undefined;
 }
 
 const withMembers = ['quotes', 'bookings'] as const;
 
-export function listEventsRoute({ feed, memberSource }: EventParts, cursors: CursorCodec): Route {
+export function listEventsRoute(parts: EventParts, cursors: CursorCodec): Route {
   return defineRoute({
     method: 'GET',
     path: '/v1/events',
@@ -145,18 +169,18 @@ export function listEventsRoute({ feed, memberSource }: EventParts, cursors: Cur
     },
     problems: ['invalid_cursor', 'cursor_expired', 'permission_denied', 'store_unavailable'],
     async handle({
-      query: { limit = defaultLimit, cursor, type, resource_id, order, since, include },
+      query: { limit = defaultLimit, cursor, type, resource_id, order, since, include = [] },
       consumer: caller,
       call,
     }) {
       const consumer = caller as Consumer;
-      if (include) requireMembers(consumer, withMembers.filter(isReadBy(consumer)));
+      if (include.includes('member')) requireMembers(consumer, withMembers.filter(isReadBy(consumer)));
       const isBack = order === 'newest_first';
       const types = type && [...new Set(type)].sort();
       const resourceId = resource_id?.toLowerCase();
       const list = JSON.stringify(['events', types, resourceId, since, ...(isBack ? [order] : [])]);
       const visibility = eventVisibilityOf(consumer);
-      const found = await feed.read({
+      const found = await parts.feed.read({
         order,
         after: cursor === undefined ? undefined : (cursors.decode(cursor, list) as number),
         visibility,
@@ -169,9 +193,7 @@ export function listEventsRoute({ feed, memberSource }: EventParts, cursors: Cur
       if (found === undefined) throw expired();
       const cursorAt = (sequence: number) => cursors.encode(sequence, list);
       const shown = { ...found, events: found.events.map((event) => shownTo(visibility, event)) };
-      const included = { include, source: memberSource, call, mayCall: true };
-      const beside = await membersBeside(shown.events.slice(0, limit), memberIn, included);
-      const write = (event: StoredEvent) => writeEvent(event, consumer.id, restOf(beside(event)));
+      const write = await writerOf(shown.events.slice(0, limit), include, { consumer, call, ...parts });
       return pageOf(shown, write, limit, isBack, cursorAt);
     },
   });
@@ -190,26 +212,57 @@ function restOf({ member }: { member?: object | null }): string {
   return member === undefined ? '' : `,"member":${JSON.stringify(member)}`;
 }
 
-function memberIn({ data }: StoredEvent): string | undefined {
+/** Undefined for an event that does not fit on the page. */
+type Write = (event: StoredEvent) => string | undefined;
+
+/** Throws `store_unavailable`. */
+async function writerOf(
+  events: readonly StoredEvent[],
+  include: readonly Included[],
+  { consumer, call, ...parts }: EventParts & { consumer: Consumer; call: Call },
+): Promise<Write> {
+  const contentOf = await contentsOf(include.length === 0 ? [] : events, consumer, parts);
+  const memberOf = (event: StoredEvent) => memberIn(isOfHandoff(event) ? contentOf(event) : event.data);
+  const beside = await membersBeside(events, memberOf, {
+    include: include.find((one) => one === 'member'),
+    ...{ source: parts.memberSource, call, mayCall: true },
+  });
+  return (event) => {
+    const content = contentOf(event);
+    if (content === undefined) return undefined;
+    const record = include.includes('record') && isOfHandoff(event) ? `,"record":${content}` : '';
+    return writeEvent(event, consumer.id, restOf(beside(event)) + record);
+  };
+}
+
+function memberIn(data: string | null | undefined): string | undefined {
+  if (typeof data !== 'string') return undefined;
   const id: unknown = JSON.parse(fieldText(data, ['member_id']) ?? 'null');
   return typeof id === 'string' ? id.toLowerCase() : undefined;
 }
 
-function pageOf(
-  { events, searchedTo, isCut }: FeedPage,
-  write: (event: StoredEvent) => string,
-  limit: number,
-  hasEnd: boolean,
-  cursorAt: (at: number) => string,
-): RouteAnswer {
+/** The first ones that fit on a page, and at least one. */
+function textsOf(events: readonly StoredEvent[], write: Write): string[] {
   const texts: string[] = [];
   let bytes = 0;
-  for (const found of events.slice(0, limit)) {
-    const text = write(found);
+  for (const event of events) {
+    const text = write(event);
+    if (text === undefined) break;
     bytes += Buffer.byteLength(text);
     if (texts.length > 0 && bytes > maxPageBytes) break;
     texts.push(text);
   }
+  return texts;
+}
+
+function pageOf(
+  { events, searchedTo, isCut }: FeedPage,
+  write: Write,
+  limit: number,
+  hasEnd: boolean,
+  cursorAt: (at: number) => string,
+): RouteAnswer {
+  const texts = textsOf(events.slice(0, limit), write);
   const isWhole = texts.length === events.length;
   const hasMore = isCut || !isWhole;
   const last = isWhole ? searchedTo : (events[texts.length - 1]?.sequence ?? searchedTo);

@@ -246,7 +246,7 @@ export function withoutHiddenFields(view: HandoffView, visible: VisibleFields): 
   return {
     ...view,
     problem: found && documentOf({ code: found.code, detail: unseen }, found.request_id),
-    request: requestFields.every((name) => isFieldVisible(visible, name)) ? wanted : null,
+    request: isRequestVisible(visible) ? wanted : null,
   };
 }
 
@@ -259,6 +259,10 @@ function approvalView({ approval: found }: StoredHandoff) {
 }
 
 const requestFields = [...handedOffFields, 'created_by'];
+
+export function isRequestVisible(visible: VisibleFields): boolean {
+  return requestFields.every((name) => isFieldVisible(visible, name));
+}
 
 /** Its record can still be made; what it is made of is erased once it is, or will not be. */
 const undone: readonly StoredHandoff['status'][] = ['awaiting_approval', 'accepted', 'failed'];
