@@ -133,24 +133,19 @@ export function failReading(request: IncomingMessage, problem: Problem): boolean
   return fail !== undefined;
 }
 
+interface BodyBounds {
+  announced: number;
+  /** Bytes at most. */
+  limit: number;
+  /** Milliseconds for all of it. */
+  timeoutMs: number;
+}
+
 /**
  * The bytes of a body. Throws `Problem` where there are too many of them, where they take too long, or where the client
  * hangs up. They are copied into one buffer as they come: a body in very small chunks takes no more memory than another.
  */
-function readBytes(
-  request: IncomingMessage,
-  {
-    announced,
-    limit,
-    timeoutMs,
-  }: {
-    announced: number;
-    /** Bytes at most. */
-    limit: number;
-    /** Milliseconds for all of it. */
-    timeoutMs: number;
-  },
-): Promise<Buffer> {
+function readBytes(request: IncomingMessage, { announced, limit, timeoutMs }: BodyBounds): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let bytes = Buffer.allocUnsafe(announced || firstBytes);
     let length = 0;

@@ -69,19 +69,15 @@ async function readBuilt(name: string): Promise<string> {
   });
 }
 
-function makePage({
-  script,
-  style,
-  icon,
-  samples,
-  facts,
-}: {
+interface PageFiles {
   script: string;
   style: string;
   icon: string;
   samples: string | null;
   facts: PageFacts;
-}): ConsoleFiles['page'] {
+}
+
+function makePage({ script, style, icon, samples, facts }: PageFiles): ConsoleFiles['page'] {
   const address = (name: string) => `${consolePath}files/${name}`;
   const told = JSON.stringify({ ...facts, samples: samples && address(samples) });
   const text = [

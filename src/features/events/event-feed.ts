@@ -153,15 +153,10 @@ export class EventFeed {
   }
 
   /** Newest first. Throws what the database does. */
-  async latest({
-    type,
-    resourceId,
-    limit,
-  }: {
-    type?: string | undefined;
-    resourceId?: string | undefined;
-    limit: number;
-  }): Promise<ListedEvent[]> {
+  async latest(
+    limit: number,
+    { type, resourceId }: { type?: string | undefined; resourceId?: string | undefined },
+  ): Promise<ListedEvent[]> {
     const { rows } = await sql<ListedEvent>`
       select id, type, resource_id, consumer_id, occurred_at, recorded_at from events
       where (${type ?? null}::text is null or type = ${type ?? null}::text)

@@ -54,7 +54,7 @@ function registerEventCommands(program: Command, load: LoadSettings): void {
     const type = checkChoice('--type', eventTypes, options.type);
     const resourceId = options.resource?.toLowerCase();
     return readDatabase(load, 'handoff event', (database) =>
-      new EventFeed(database).latest({ type, resourceId, limit: listedAtOnce }),
+      new EventFeed(database).latest(listedAtOnce, { type, resourceId }),
     );
   };
   addList(group, 'events', find, show)

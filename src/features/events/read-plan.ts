@@ -5,6 +5,14 @@ import type { Chunk, Positions } from './reader-table.ts';
 /** The CRM's clock and its stamps may differ by so much, in milliseconds. */
 const clockMarginMs = 60_000;
 
+interface ReadPlanOptions {
+  resources: readonly Resource[];
+  positions: ReadonlyMap<string, Positions>;
+  isLong: boolean;
+  lookBackMs: number;
+  lookFarBackMs: number;
+}
+
 /**
  * Where one poll reads, and what its positions become. A record that becomes visible behind the position that this poll has
  * read to is found by later ones: they look back from where this poll began. So no position passes that moment, however
@@ -16,19 +24,7 @@ export class ReadPlan {
   readonly #ahead: ReadonlyMap<Resource, string>;
   #beganAt = 0;
 
-  constructor({
-    resources,
-    positions,
-    isLong,
-    lookBackMs,
-    lookFarBackMs,
-  }: {
-    resources: readonly Resource[];
-    positions: ReadonlyMap<string, Positions>;
-    isLong: boolean;
-    lookBackMs: number;
-    lookFarBackMs: number;
-  }) {
+  constructor({ resources, positions, isLong, lookBackMs, lookFarBackMs }: ReadPlanOptions) {
     this.#isLong = isLong;
     const lookBack = isLong ? lookFarBackMs : lookBackMs;
     this.#left = new Map(

@@ -51,21 +51,18 @@ export function registerHandoffCommands(program: Command, load: LoadSettings): v
   });
 }
 
+interface HandoffChange {
+  name: string;
+  description: string;
+  done: (id: string) => string;
+  /** False where its state does not allow it. */
+  change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
+}
+
 function registerChange(
   group: Command,
   load: LoadSettings,
-  {
-    name,
-    description,
-    done,
-    change,
-  }: {
-    name: string;
-    description: string;
-    done: (id: string) => string;
-    /** False where its state does not allow it. */
-    change: (handoffs: HandoffsTable, id: string) => Promise<boolean>;
-  },
+  { name, description, done, change }: HandoffChange,
 ) {
   addIdCommand(group, {
     name,

@@ -31,22 +31,18 @@ function isOfCall(route: ToolRoute, name: string, value: unknown): boolean {
   return name === route.tool.matches?.name || ofCall.includes(name);
 }
 
+interface ToolCall {
+  parsed: Record<string, unknown>;
+  bodyText: string;
+  /** The program that sends it says itself for whom: it has met that person, the model has not. */
+  hasHostActor: boolean;
+  keyOf: (intent: Intent) => Promise<PassedKey>;
+  words: ToolWords;
+}
+
 export function requestOf(
   route: ToolRoute,
-  {
-    parsed,
-    bodyText,
-    hasHostActor,
-    keyOf,
-    words,
-  }: {
-    parsed: Record<string, unknown>;
-    bodyText: string;
-    /** The program that sends it says itself for whom: it has met that person, the model has not. */
-    hasHostActor: boolean;
-    keyOf: (intent: Intent) => Promise<PassedKey>;
-    words: ToolWords;
-  },
+  { parsed, bodyText, hasHostActor, keyOf, words }: ToolCall,
 ): PassedRequest {
   const { method, path, request, tool } = route;
   const pathNames = namesIn(request.params);

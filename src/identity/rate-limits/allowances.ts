@@ -43,6 +43,14 @@ interface Use {
   allowance: Allowance;
 }
 
+interface AllowancesOptions {
+  database: Database;
+  log: Log;
+  isUsed: () => boolean;
+  /** Milliseconds since 1970; the system's clock if left out. */
+  clock?: () => number;
+}
+
 /**
  * Counts the requests of consumers that have an allowance. Each replica counts by itself, writes each second what it has counted,
  * and reads what the others have, also while it counts nothing: so an allowance may be passed by what replicas let through within
@@ -58,18 +66,7 @@ export class Allowances {
   readonly #refreshing: NodeJS.Timeout;
   #listener: Listener | undefined;
 
-  constructor({
-    database,
-    log,
-    isUsed,
-    clock = wallMs,
-  }: {
-    database: Database;
-    log: Log;
-    isUsed: () => boolean;
-    /** Milliseconds since 1970; the system's clock if left out. */
-    clock?: () => number;
-  }) {
+  constructor({ database, log, isUsed, clock = wallMs }: AllowancesOptions) {
     this.#table = new AllowancesTable(database);
     this.#log = log;
     this.#clock = clock;

@@ -55,22 +55,19 @@ export async function waitUntilAvailable<T>(
 /** How often each replica checks: work of a dead process is due once its lease is over. */
 const usualPollMs = 2000;
 
-/**
- * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time.
- */
-export function startPolling({
-  what,
-  check,
-  log,
-  pollMs = usualPollMs,
-}: {
+interface PollingOptions {
   what: string;
   /** Finds and does what is due. May throw: the next check tries again. `stopping` is aborted when it should end. */
   check: (stopping: AbortSignal) => Promise<void>;
   log: { warn(details: object, message: string): void };
   /** Milliseconds between two checks; two seconds if left out. */
   pollMs?: number;
-}) {
+}
+
+/**
+ * Checks the database for due work every few seconds, in this process: pg-boss works by the minute. One check at a time.
+ */
+export function startPolling({ what, check, log, pollMs = usualPollMs }: PollingOptions) {
   const stop = new AbortController();
   let isFailing = false;
 

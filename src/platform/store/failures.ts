@@ -37,23 +37,20 @@ export function isUnavailable(error: unknown): boolean {
   return /terminated/i.test(error.message);
 }
 
+interface StatementFacts {
+  /** Subject for the message: `The database that … is not available`. */
+  keeps: string;
+  /** Seconds after which a repeat may help. */
+  retryAfter?: number;
+  /** The statement may have taken effect, and the work may go on later. */
+  outcomeUnknown?: boolean;
+  externalId?: string;
+}
+
 /** Does work at the database for a request. Throws `store_unavailable` where it fails, and what it refuses itself: a `Problem`. */
 export async function orUnavailable<T>(
   work: () => Promise<T>,
-  {
-    keeps,
-    retryAfter = 1,
-    outcomeUnknown = false,
-    ...facts
-  }: {
-    /** Subject for the message: `The database that … is not available`. */
-    keeps: string;
-    /** Seconds after which a repeat may help. */
-    retryAfter?: number;
-    /** The statement may have taken effect, and the work may go on later. */
-    outcomeUnknown?: boolean;
-    externalId?: string;
-  },
+  { keeps, retryAfter = 1, outcomeUnknown = false, ...facts }: StatementFacts,
 ): Promise<T> {
   try {
     return await work();

@@ -43,19 +43,15 @@ export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
  */
 export const firstFence = sql.raw('(extract(epoch from now()) * 1000000)::bigint');
 
-export function leasesOf({
-  table,
-  row,
-  key,
-  leasedUntil = 'lease_until',
-  fence = 'fence',
-}: {
+interface LeasedTable {
   table: string;
   row: string;
   key: readonly string[];
   leasedUntil?: string;
   fence?: string;
-}) {
+}
+
+export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence = 'fence' }: LeasedTable) {
   const until = sql.ref(`${row}.${leasedUntil}`);
   const current = sql.ref(`${row}.${fence}`);
   const isOver = sql`${until} <= now()`;

@@ -24,21 +24,19 @@ const requestLimits = {
 const pauseMs = 1000;
 const jobConnections = 4;
 
-/**
- * Connects to PostgreSQL; connections are made when they are needed. Jobs have connections of their own, so that none
- * of theirs, slow or hung, keeps a request waiting.
- */
-export function openPostgres({
-  url,
-  log,
-  maxConnections = 10,
-}: {
+interface PostgresOptions {
   /** May hold a password; never logged. */
   url: string;
   log: Log;
   /** Connections at most; more wait. */
   maxConnections?: number;
-}): Database {
+}
+
+/**
+ * Connects to PostgreSQL; connections are made when they are needed. Jobs have connections of their own, so that none
+ * of theirs, slow or hung, keeps a request waiting.
+ */
+export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions): Database {
   const open = (options: PoolConfig) => {
     const pool = new Pool({
       connectionString: url,

@@ -8,19 +8,15 @@ import type { ItemAnswer, TripItem } from '../hand-off-trip.ts';
 
 export type Outcome = ItemAnswer | Problem;
 
-export function tripAnswer({
-  items,
-  outcomes,
-  tripId,
-  call,
-  respondAsync,
-}: {
+interface AnsweredTrip {
   items: readonly TripItem[];
   outcomes: readonly Outcome[];
   tripId: string;
   call: Call;
   respondAsync: boolean;
-}): RouteAnswer {
+}
+
+export function tripAnswer({ items, outcomes, tripId, call, respondAsync }: AnsweredTrip): RouteAnswer {
   const answered = outcomes.map((outcome, index) =>
     outcome instanceof Problem ? failedItem(outcome, (items[index] as TripItem).request.type, call) : outcome,
   );
