@@ -5,6 +5,8 @@ import type { Report } from './worker.ts';
 import { themeOf } from './workload/themes.ts';
 
 const worker = fileURLToPath(new URL('worker.ts', import.meta.url));
+/** Compiled modules, as the tests have them: a worker loads hundreds. */
+const compiled = fileURLToPath(new URL('../node_modules/.cache/compile-tests', import.meta.url));
 
 /** Modules of a worker keep something of each run: after so many a fresh one takes its place. */
 const seedsPerWorker = 30;
@@ -28,7 +30,10 @@ export async function simulateAll(
   let isOver = false;
   const startWorker = () =>
     new Promise<void>((resolve, reject) => {
-      const child: ChildProcess = fork(worker, [...args], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+      const child: ChildProcess = fork(worker, [...args], {
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+        env: { NODE_COMPILE_CACHE: compiled, ...process.env },
+      });
       let left = seedsPerWorker;
       const next = () => {
         left -= 1;
