@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
-import { openSignedIn, textOf } from './pages.ts';
+import { openSignedIn, stopClock, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -226,8 +226,7 @@ describe('Health in a browser', {
     await page.getByText(`console now gets ${before + 2}% of the calls.`).waitFor();
     assert.equal(await page.getByText(/Someone else/).count(), 0);
 
-    await page.clock.install();
-    await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 1000);
+    await stopClock(page);
     const read = page.waitForResponse((response) => /\/v1\/admin\/consumers\/./.test(response.url()));
     await slider.press('ArrowRight');
     await (await read).finished();

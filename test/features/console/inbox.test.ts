@@ -5,7 +5,7 @@ import type { Locator, Page, Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, readHandoff, untilHandoff } from '../../support/handoffs.ts';
-import { goTo, openSignedIn, textOf } from './pages.ts';
+import { goTo, openSignedIn, stopClock, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -42,12 +42,6 @@ describe('the inbox of the console, and the page of a hand-off', {
   const focused = (element: Locator) => element.and(element.page().locator(':focus'));
   const undo = (row: Locator) => row.getByRole('button', { name: 'Undo', exact: true });
   const said = (page: Page, pattern: RegExp) => textOf(page.locator('[aria-live]').first(), pattern);
-
-  /** The page's time stands still from now on. */
-  const stopClock = async (page: Page) => {
-    await page.clock.install();
-    await page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 1000);
-  };
 
   /** The inbox, and the approvals that leave it. */
   async function openInbox(...names: string[]) {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { Locator, Page } from 'playwright-core';
 import type { TestBrowser, TestPage } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Credentials, TestGateway } from '../../support/gateway.ts';
 
 type Pair = Pick<Credentials, 'apiKey' | 'apiSecret'>;
@@ -47,4 +48,11 @@ export async function assertKeepsNoCredentials(page: Page, { apiKey, apiSecret }
     'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
   );
   assert.ok(!kept.includes(apiSecret) && !kept.includes(apiKey), kept);
+}
+
+/** The page's time stands still from now on. */
+export async function stopClock(page: Page): Promise<void> {
+  await page.clock.install();
+  // A busy machine may take longer than the second; the clock refuses that, but stands by then.
+  await eventually(async () => page.clock.pauseAt((await page.evaluate<number>('Date.now()')) + 1000));
 }
