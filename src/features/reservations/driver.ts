@@ -50,7 +50,7 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
 
   /** Test consumers are left out: what they bring about is no matter of operators. */
   function note({ id, state, attention, creator }: Plan, from: PlanState): void {
-    if (modeOf(creator?.consumerId) === 'test') return;
+    if (modeOf(creator.consumerId) === 'test') return;
     if (attention !== undefined) {
       log.error({ reservation_id: id, state, attention }, 'a reservation needs attention');
       metrics.reservationOutcomes.inc({ outcome: 'needs_attention' });

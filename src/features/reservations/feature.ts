@@ -88,15 +88,12 @@ function createReservationHistory(plans: PlansTable): HistorySource {
 }
 
 function entriesOf(plan: Plan, stored: readonly PlanStep[], visible: VisibleFields): FoundEntry[] {
-  const { creator } = plan;
-  const by = creator && isFieldVisible(visible, 'created_by') ? viewOfCreator(creator) : null;
+  const by = isFieldVisible(visible, 'created_by') ? viewOfCreator(plan.creator) : null;
   const endpoint = 'POST /v1/reservations';
   const requested = entry(plan.createdAt, 'requested', { by, endpoint, once: 'requested' });
   // Steps show the status.
   if (!isFieldVisible(visible, 'status')) return [requested];
-  // Of one that an older program has made, only its last state is known.
-  const steps = stored.length > 0 ? stored : [{ step: plan.state, at: plan.updatedAt.toISOString() }];
-  return [requested, ...steps.map((one, i) => ofStep(one, steps[i - 1]))];
+  return [requested, ...stored.map((one, i) => ofStep(one, stored[i - 1]))];
 }
 
 function ofStep({ step, at }: PlanStep, before: PlanStep | undefined): FoundEntry {

@@ -63,8 +63,8 @@ export interface Plan {
   table: { reference: string; status: PartStatus } | undefined;
   refusal: Refusal | undefined;
   request: WaitingRequest | undefined;
-  /** Undefined where an older program has stored it. Its booking in the CRM has the same. */
-  creator: (Creator & { consumerId: string }) | undefined;
+  /** Its booking in the CRM has the same. */
+  creator: Creator & { consumerId: string };
   fence: string;
   attempts: number;
   createdAt: Date;

@@ -73,7 +73,7 @@ interface Row {
   created_at: Date;
   updated_at: Date;
   erased_at: Date | null;
-  consumer_id: string | null;
+  consumer_id: string;
   consumer_name: string | null;
   actor: string | null;
   actor_subject: string | null;
@@ -353,7 +353,6 @@ function isVisible(visible: Visible) {
 
 function toCreator(row: Row): Plan['creator'] {
   const { consumer_id: consumerId, consumer_name: consumerName, actor, actor_subject: subject } = row;
-  if (consumerId === null) return undefined;
   return {
     consumerId,
     consumerName: consumerName ?? undefined,

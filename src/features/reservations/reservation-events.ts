@@ -22,7 +22,7 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
     occurredAt: updatedAt.toISOString(),
     data: JSON.stringify(viewOfReservation(moved, knownParts(moved))),
     permission: 'bookings',
-    consumerId: moved.creator?.consumerId,
+    consumerId: moved.creator.consumerId,
     // Its type says the status.
     changed: ['status'],
   };

@@ -109,7 +109,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
   // name of the consumer that made it. Every step ends with the lease.
   const drive = (plan: TakenPlan, call: Call, started: { fresh?: boolean } = {}) => {
     const deadline = Math.min(call.deadline, plan.deadline);
-    return withChanges(call, { visible: everything, ...nobody, ...plan.creator, deadline }, (own) =>
+    return withChanges(call, { visible: everything, ...plan.creator, deadline }, (own) =>
       driver.drive(plan, own, started),
     );
   };
@@ -164,9 +164,6 @@ export function createReservations(options: ReservationsOptions): Reservations {
 function viewAsKnown(plan: Plan): ReservationView {
   return viewOfReservation(plan, knownParts(plan));
 }
-
-/** For a plan of an older program, which did not note who made it. */
-const nobody = { consumerId: undefined, consumerName: undefined, actor: undefined, subject: undefined };
 
 function visibleTo(call: Call): Visible {
   return call.visible(booking.collection);

@@ -24,8 +24,7 @@ export interface PartStates {
 }
 
 /**
- * Joins what is stored with how the parts stand: null where there is none, `unknown` where its system can't be asked. Who
- * made it is null where an older program has stored it.
+ * Joins what is stored with how the parts stand: null where there is none, `unknown` where its system can't be asked.
  */
 export function viewOfReservation(plan: Plan, parts: PartStates) {
   const { order, table } = plan;
@@ -41,10 +40,10 @@ export function viewOfReservation(plan: Plan, parts: PartStates) {
       booking_id: table?.reference ?? null,
       status: parts.table ?? null,
       start_at: order.table.startAt,
-      time_zone: order.table.timeZone ?? null,
+      time_zone: order.table.timeZone,
       party_size: order.table.partySize,
     },
-    created_by: plan.creator ? viewOfCreator(plan.creator) : null,
+    created_by: viewOfCreator(plan.creator),
     created_at: plan.createdAt.toISOString(),
     updated_at: plan.updatedAt.toISOString(),
     ...(plan.erasedAt && { erased_at: plan.erasedAt.toISOString() }),

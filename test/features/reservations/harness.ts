@@ -107,6 +107,7 @@ export class Harness {
           startAt: '2099-12-04T19:00:00.000Z',
           partySize: 4,
           durationMinutes: 90,
+          timeZone: null,
           guest,
           ...change,
         },

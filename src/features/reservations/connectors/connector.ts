@@ -91,8 +91,8 @@ export interface TableSlot {
 export interface TableOrder extends TableSlot {
   /** External ID of the member; the partner's `user_id`, by which their bookings are found again. */
   memberId: string;
-  /** IANA name of the restaurant's time zone; null where nobody has said it, undefined in a plan of an older program. */
-  timeZone?: string | null;
+  /** IANA name of the restaurant's time zone; null where nobody has said it. */
+  timeZone: string | null;
   guest: {
     /** 40 characters at most, as the family name. */
     givenName: string;

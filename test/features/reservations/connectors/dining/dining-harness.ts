@@ -92,6 +92,7 @@ export function newOrder(change: Partial<TableOrder> = {}): TableOrder {
     startAt: slotInDays(days),
     partySize: 4,
     durationMinutes: 90,
+    timeZone: null,
     guest: {
       givenName: 'Ines',
       familyName: 'Marrero',
