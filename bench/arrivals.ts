@@ -1,8 +1,8 @@
 import { callsEach, measureCalls, type WithCalls } from './calls.ts';
 import type { FigureName } from './figures.ts';
-import { fillOrg, setPace } from './org-control.ts';
+import { fillOrg, insertMembers, setPace } from './org-control.ts';
 import type { Part } from './part.ts';
-import { gatewayRead, gatewayWrite } from './requests.ts';
+import { gatewayRead, gatewayWrites } from './requests.ts';
 import { interleave, loadCells } from './rounds.ts';
 import { type Spread, spreadOf } from './spread.ts';
 
@@ -10,16 +10,18 @@ import { type Spread, spreadOf } from './spread.ts';
 const rates = { reads: [5, 50, 500, 2000], 'keyed writes': [50, 500, 1000] };
 const latencyMs = 150;
 const maxConcurrent = 20;
-/** More than are ever asked for at once, so that hardly any two reads are for the same record. */
+/** More than are ever asked for at once, so that hardly any two requests are for the same record or member. */
 const quotes = 5000;
+const members = 5000;
 
 /** Reads and keyed writes that arrive at random against a slow and narrow CRM: what batching costs and saves. */
 export const arrivals: Part = async ({ harness, rounds, seconds }) => {
   const org = await harness.startOrg();
-  const { memberId, quoteIds } = await fillOrg(org, quotes);
+  const { quoteIds } = await fillOrg(org, quotes);
+  const memberIds = await insertMembers(org, members);
   const gateway = await harness.startGateway({ crm: org, env: await harness.newDatabase() });
   await setPace(org, { latencyMs, maxConcurrent });
-  const next = { reads: gatewayRead(gateway, quoteIds), 'keyed writes': gatewayWrite(gateway, memberId) };
+  const next = { reads: gatewayRead(gateway, quoteIds), 'keyed writes': gatewayWrites(gateway, memberIds) };
   const run = (kind: keyof typeof rates, perSecond: number) => () =>
     measureCalls({ url: gateway.url, perSecond, seconds, next: next[kind] }, { gateway, org });
   const kinds = Object.keys(rates) as (keyof typeof rates)[];

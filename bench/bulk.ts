@@ -1,7 +1,7 @@
 import { callsEach, measureCalls } from './calls.ts';
-import { fillOrg, setPace } from './org-control.ts';
+import { fillOrg, insertMembers, setPace } from './org-control.ts';
 import type { Part } from './part.ts';
-import { directRead, directWrite, gatewayRead, gatewayWrite } from './requests.ts';
+import { directRead, directWrite, gatewayRead, gatewayWrites } from './requests.ts';
 import { interleave, loadCells, rates } from './rounds.ts';
 import { ratio, spreadOfPairs } from './spread.ts';
 
@@ -10,13 +10,15 @@ const figureClients = 512;
 /** As many as the CRM takes at once: a direct client with more of them would wait in the CRM instead. */
 const directConnections = 20;
 const latencyMs = 150;
-/** More than are ever asked for at once, so that hardly any two reads are for the same record. */
+/** More than are ever asked for at once, so that hardly any two requests are for the same record or member. */
 const quotes = 5000;
+const members = 5000;
 
 /** Reads and keyed writes against a slow and narrow CRM: what batching is worth. */
 export const bulk: Part = async ({ harness, rounds, seconds, clients }) => {
   const org = await harness.startOrg();
   const { memberId, quoteIds } = await fillOrg(org, quotes);
+  const memberIds = await insertMembers(org, members);
   const gateway = await harness.startGateway({ crm: org, env: await harness.newDatabase() });
   await setPace(org, { latencyMs, maxConcurrent: directConnections });
   const run = (url: string, count: number, next: (n: number) => string) => () =>
@@ -25,7 +27,7 @@ export const bulk: Part = async ({ harness, rounds, seconds, clients }) => {
     'direct reads': run(org.url, directConnections, await directRead(org, quoteIds)),
     reads: run(gateway.url, clients, gatewayRead(gateway, quoteIds)),
     'direct writes': run(org.url, directConnections, await directWrite(org, memberId)),
-    'keyed writes': run(gateway.url, clients, gatewayWrite(gateway, memberId)),
+    'keyed writes': run(gateway.url, clients, gatewayWrites(gateway, memberIds)),
   });
   type Name = keyof typeof results;
   const over = (one: Name, other: Name) => spreadOfPairs(rates(results[one]), rates(results[other]), ratio);
@@ -38,7 +40,7 @@ export const bulk: Part = async ({ harness, rounds, seconds, clients }) => {
   }));
   const notes = [
     `The CRM takes ${latencyMs} ms a call and ${directConnections} calls at once; the direct client has as many connections.`,
-    `Reads go through ${quotes} quotes in turn; each write has a key of its own. The gateway stands on PostgreSQL.`,
+    `Reads go through ${quotes} quotes in turn; each write has a key of its own, and members come in turn. The gateway stands on PostgreSQL.`,
   ];
   const figures = {
     readsOverDirect: over('reads', 'direct reads'),

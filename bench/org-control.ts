@@ -12,6 +12,13 @@ export async function fillOrg(org: Crm, quotes: number): Promise<{ memberId: str
   return { memberId, quoteIds };
 }
 
+export async function insertMembers(org: Crm, count: number): Promise<string[]> {
+  const ids = Array.from({ length: count }, () => randomUUID());
+  const rows = ids.map((id) => ({ LastName: 'Bench', External_Id__c: id }));
+  await insertRecords(org, 'Contact', rows);
+  return ids;
+}
+
 /** Puts records as they are into the simulated org. */
 export async function insertRecords(org: Crm, object: string, rows: readonly object[]): Promise<void> {
   await control(org, 'POST', `records/${object}`, rows);

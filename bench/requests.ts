@@ -34,6 +34,12 @@ export function gatewayWrite({ headers }: Gateway, memberId: string, path = '/v1
   };
 }
 
+/** Members in turn: the gateway has no two calls with records of one member in flight, since the CRM locks it. */
+export function gatewayWrites(gateway: Gateway, memberIds: readonly string[]): (n: number) => string {
+  const writes = memberIds.map((id) => gatewayWrite(gateway, id));
+  return (n) => writes[n % writes.length]?.() ?? '';
+}
+
 /** One query for one quote, as a program without the gateway would send it. */
 export async function directRead(crm: Crm, quoteIds: string[]): Promise<(n: number) => string> {
   const headers = await crm.directHeaders();
