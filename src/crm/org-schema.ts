@@ -108,7 +108,6 @@ function takeField(field: Field, name: string, checked: Checked): void {
   field.kind = type?.kind ?? 'unknown';
 }
 
-/** The service goes on with the new type; whoever goes by the one of before is not to blame. */
 function changeOfType(name: string, { crm, added: { first, type } = { type: undefined } }: Field): Misfit[] {
   if (first === undefined || type === undefined) return [];
   const [before, after] = [nameOfType(first), nameOfType(type)];

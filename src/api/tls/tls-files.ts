@@ -9,7 +9,6 @@ import type { TlsSettings } from '../../platform/settings/table.ts';
 export interface TlsMaterial {
   context: SecureContextOptions;
   authorities: ReadonlyMap<string, X509Certificate>;
-  /** Same digest, same files. */
   digest: string;
 }
 

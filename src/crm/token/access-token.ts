@@ -19,7 +19,6 @@ export interface Connection {
 
 export const refreshMarginMs = 300_000;
 
-/** Same hash, same org, app and user. */
 export function hashConnection({ loginUrl, audience, clientId, username }: Connection): string {
   return createHash('sha256')
     .update(JSON.stringify([loginUrl, audience, clientId, username]))

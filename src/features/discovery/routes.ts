@@ -7,7 +7,6 @@ import { version } from '../../platform/base/version.ts';
 import { guidesPath } from './guides/guides.ts';
 import { guideRoutes } from './guides/routes.ts';
 
-/** `scripts/pack-client.js` writes it; the image has it. */
 const clientPackage = new URL(`../../../client/handoff-gateway-client-${version}.tgz`, import.meta.url);
 
 let found: StaticBody | undefined;

@@ -37,7 +37,6 @@ const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 
 
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
-/** Attempts without their problem, which may name the member and fields of the record. */
 const withoutWords = (tries: RawBuilder<unknown>) => sql`(
   select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_attempts (one, nth))`;
 const erased = sql`member_id = null, name = null, source = null, details = null, tries = ${withoutWords(sql`tries`)}`;

@@ -76,7 +76,6 @@ export class EndpointsTable {
     return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
   }
 
-  /** Where a token changes the URL, the endpoint keeps of its scopes only those of the token. */
   async change(
     { id: consumerId, scopes }: Pick<Caller, 'id' | 'scopes'>,
     id: string,

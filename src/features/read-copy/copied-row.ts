@@ -67,7 +67,6 @@ export function filterTokens(resource: Resource, values: FieldValues): string[] 
   return tokens;
 }
 
-/** Nothing of a record that is gone or stale. */
 export function contentOf({ values, isDeleted, isStale }: CopiedRow): string {
   return isDeleted || isStale ? '' : JSON.stringify(values);
 }

@@ -69,7 +69,6 @@ interface Seen {
   call: Call;
 }
 
-/** An answer that was stored, maybe while the caller saw more. */
 export function withoutHiddenStored(answer: StoredAnswer, seen: Seen): StoredAnswer {
   const document = JSON.parse(answer.body) as Document & { items?: { problem?: Document }[] };
   const shown =

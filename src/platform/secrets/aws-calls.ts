@@ -8,7 +8,6 @@ const maxPages = 500;
 export class AwsRefusal extends Error {
   override readonly name = 'AwsRefusal';
   readonly code: string;
-  /** The secret is in its recovery window, or being removed in the background. */
   readonly isBeingDeleted: boolean;
 
   constructor(code: string, isBeingDeleted: boolean) {

@@ -213,7 +213,6 @@ export function viewOfHandoff(handoff: StoredHandoff) {
   };
 }
 
-/** In words, also where a newer version stored a code that this one doesn't have. */
 function titleOf(code: ProblemCode): string {
   return code in problems ? `${problems[code].title}.` : code;
 }
