@@ -153,7 +153,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
   return (
     <SessionContext.Provider value={session}>
       <a class="skip" href="#main" onClick={focusMain}>
-        Skip to the page
+        Skip to main content
       </a>
       <header>
         <span class="brand">
@@ -202,7 +202,6 @@ function focusMain(event: Event): void {
 function useTitle(title: string | undefined): void {
   useLayoutEffect(() => {
     if (title !== undefined) document.title = `${title} – Handoff Gateway`;
-    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [title]);
 }
 

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { ConsolePage } from './pages.ts';
 import { type Session, useSession } from './shared/session.ts';
 import { countOf } from './shared/words.ts';
@@ -22,8 +22,11 @@ interface NavigationProps {
 /** The way to every page, with how much there is to look after. */
 export function Navigation({ allowed, current, doneAt }: NavigationProps): VNode {
   const counts = useCounts(doneAt);
+  const nav = useRef<HTMLElement>(null);
+  // Counts that arrive later make the links before it wider.
+  useLayoutEffect(() => showCurrent(nav.current), [current, counts['waiting'], counts['reservations']]);
   return (
-    <nav aria-label="Pages">
+    <nav aria-label="Pages" ref={nav}>
       {groups.map(({ name, paths }) => {
         const pages = allowed.filter(({ path }) => paths.includes(path));
         return (
@@ -47,6 +50,20 @@ export function Navigation({ allowed, current, doneAt }: NavigationProps): VNode
       })}
     </nav>
   );
+}
+
+/** Scrolls the navigation alone: in a row sideways, in a high column up or down. The page stays where it is. */
+function showCurrent(nav: HTMLElement | null): void {
+  const link = nav?.querySelector('[aria-current]');
+  const header = nav?.parentElement;
+  if (!nav || !link || !header) return;
+  const [at, row, column] = [link, nav, header].map((element) => element.getBoundingClientRect()) as [
+    DOMRect,
+    DOMRect,
+    DOMRect,
+  ];
+  nav.scrollLeft += at.left + at.width / 2 - row.left - row.width / 2;
+  if (at.bottom > column.bottom || at.top < column.top) header.scrollTop += at.top - column.top - at.height;
 }
 
 interface LinkProps {

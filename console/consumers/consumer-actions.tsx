@@ -60,7 +60,8 @@ export function CommonActions({ consumer, change }: ActionsProps): VNode {
           onClose={close}
         >
           <p>
-            Its keys stop working right away, until you enable it again. Anyone acting as it is signed out.
+            Its keys stop working right away, until you enable it again. Anyone acting as this consumer is
+            signed out.
           </p>
         </Question>
       )}

@@ -299,10 +299,10 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         onInput={(certificateNames) => set({ certificateNames })}
       />
       <Lines
-        label="People who may act as it"
+        label="People who can act as this consumer"
         value={draft.people}
         fault={faultAt(problem, 'people', claims)}
-        hint="One ID token claim per line, such as groups=travel-desk. Leave blank to let nobody act as it."
+        hint="One ID token claim per line, such as groups=travel-desk. Leave blank if nobody should."
         onInput={(people) => set({ people })}
       />
     </div>

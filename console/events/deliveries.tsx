@@ -153,13 +153,19 @@ function Recover({ id, act }: { id: string; act: Act }): VNode {
     const body = { since: new Date(since).toISOString() };
     void act(
       (endpoints) => endpoints.recover(id, body),
-      `Resending failed events since ${dateAndTime(Date.parse(body.since))}.`,
+      `Resending undelivered events since ${dateAndTime(Date.parse(body.since))}.`,
     );
   };
   return (
     <form class="with-button" onSubmit={submit}>
-      <Field label="Not delivered since" type="datetime-local" value={since} onInput={setSince} required />
-      <button class="plain">Send again</button>
+      <Field
+        label="Resend undelivered events since"
+        type="datetime-local"
+        value={since}
+        onInput={setSince}
+        required
+      />
+      <button class="plain">Resend events</button>
     </form>
   );
 }

@@ -93,7 +93,7 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
     if (hadFocus) section.current?.querySelector('input')?.focus();
   }, [hasBox]);
   return (
-    <section id="trip" class="trip" aria-label="For whom" ref={section}>
+    <section id="trip" class="trip" aria-label="Member and trip" ref={section}>
       {hasBox ? (
         <Field
           label="Member"

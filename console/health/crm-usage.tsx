@@ -180,10 +180,10 @@ function ByConsumer({ report, bar, hasBudget }: ByConsumerProps): VNode {
   return (
     <>
       <p class="hint">
-        While the budget is short, a consumer gets at least its own share of the calls; the rest is split
-        evenly.
-        {` ${given}% assigned. `}
-        {!hasBudget && 'No budget is set, so shares have no effect yet.'}
+        {hasBudget
+          ? 'When the call budget runs short, a consumer gets at least its own share of the calls; the rest is split evenly.'
+          : "Shares divide the gateway's daily call budget when it runs short. No budget is set (CRM_DAILY_CALL_BUDGET), so they'll take effect once there is one."}
+        {` ${given}% assigned.`}
       </p>
       <LoadProblem of={consumers} />
       <Table

@@ -50,12 +50,14 @@ export function Plot({ title, unit, look = 'lines', from, to, stepMs, ...given }
   };
   const shown = lines.map((line) => `${line.name} ${valueAt(line, marked)}`).join(', ');
   const last = Math.max(0, times.length - 1);
+  const shownAt = marked ?? times[last];
+  const when = shownAt === undefined ? 'No data' : moment(shownAt);
   return (
     <figure class="plot" ref={box}>
       <figcaption>
-        <strong>{title}</strong> <span class="quiet">{barMs > 0 ? `in ${lengthInWords(barMs)}` : unit}</span>
+        <strong>{title}</strong> <span class="quiet">{barMs > 0 ? `per ${lengthInWords(barMs)}` : unit}</span>
         <span class="readout">
-          {marked !== undefined && <span class="quiet">{moment(marked)}</span>}
+          <span class="quiet">{when}</span>
           {lines.map((line, i) => (
             <span class={`line-${i}`}>
               {line.name} {valueAt(line, marked)}
@@ -72,7 +74,7 @@ export function Plot({ title, unit, look = 'lines', from, to, stepMs, ...given }
         aria-valuemin={0}
         aria-valuemax={last}
         aria-valuenow={marked === undefined ? last : times.indexOf(marked)}
-        aria-valuetext={`${marked === undefined ? 'Now' : moment(marked)}: ${shown}`}
+        aria-valuetext={`${when}: ${shown}`}
         onPointerMove={follow}
         onPointerLeave={() => mark(undefined)}
         onKeyDown={move}
@@ -171,7 +173,8 @@ function barLength(periodMs: number, stepMs: number, width: number): number {
 
 function lengthInWords(ms: number): string {
   if (ms < 60_000) return `${ms / 1000} s`;
-  return ms < 86_400_000 ? `${ms / 60_000} min` : 'a day';
+  if (ms === 60_000) return 'minute';
+  return ms < 86_400_000 ? `${ms / 60_000} min` : 'day';
 }
 
 /** Sums of whole bars. The time of a bar is where it begins. */

@@ -78,7 +78,7 @@ function SearchForm({ collection, asked, ask }: SearchFormProps): VNode {
         onInput={set('search')}
         maxLength={100}
         pattern="\s*\S.*\S\s*"
-        title="Two characters or more"
+        title="At least two characters"
         placeholder={isMembers ? 'Name, e-mail, phone or ID' : 'Name, supplier, status or ID'}
       />
       {!isMembers && (

@@ -34,6 +34,15 @@ export function inWords(at: number): string {
   return new Date(at).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'long' });
 }
 
+/** `14:05:30`, in the reader's own time zone. */
+export function timeOfDay(at: number): string {
+  return new Date(at).toLocaleTimeString(locale, { timeStyle: 'medium' });
+}
+
+export function areOfOneDay(one: number, other: number): boolean {
+  return new Date(one).toDateString() === new Date(other).toDateString();
+}
+
 /** `22 Nov 2026, 14:05`, in the reader's own time zone or the one that is named. */
 export function dateAndTime(at: number, timeZone?: string): string {
   const zone = timeZone === undefined ? {} : { timeZone };

@@ -2,7 +2,7 @@ import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { withCrmName } from '../shared/page-facts.ts';
-import { Ago, duration, inWords } from '../shared/time.tsx';
+import { Ago, areOfOneDay, duration, inWords, timeOfDay } from '../shared/time.tsx';
 
 type Attempt = NonNullable<AcceptedHandoff['latest_attempts']>[number];
 
@@ -17,6 +17,7 @@ export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
   const isRunning = status === 'accepted' && attempts > 0 && latest.at(-1)?.number !== attempts;
   const kept = Math.min(attempts, mostKept);
   const shown = isWhole ? kept : Math.min(kept, shownAtFirst);
+  const attemptOf = (number: number) => latest.find((one) => one.number === number);
   return (
     <>
       {status === 'accepted' && !isRunning && <Next at={handoff.next_attempt_at} />}
@@ -25,7 +26,8 @@ export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
           <li key={number}>
             <Outcome
               number={number}
-              attempt={latest.find((one) => one.number === number)}
+              attempt={attemptOf(number)}
+              above={attemptOf(number + 1)}
               isRunning={isRunning && number === attempts}
             />
           </li>
@@ -54,10 +56,12 @@ interface OutcomeProps {
   number: number;
   /** Undefined where its outcome was not recorded. */
   attempt: Attempt | undefined;
+  /** The attempt after it, with its date. */
+  above: Attempt | undefined;
   isRunning: boolean;
 }
 
-function Outcome({ number, attempt, isRunning }: OutcomeProps): VNode {
+function Outcome({ number, attempt, above, isRunning }: OutcomeProps): VNode {
   const title = `Attempt ${number.toLocaleString('en')}`;
   if (attempt === undefined)
     return (
@@ -66,6 +70,8 @@ function Outcome({ number, attempt, isRunning }: OutcomeProps): VNode {
       </p>
     );
   const { at, duration_ms, problem } = attempt;
+  const began = Date.parse(at);
+  const hasDateAbove = above !== undefined && areOfOneDay(began, Date.parse(above.at));
   return (
     <>
       <p>
@@ -73,7 +79,10 @@ function Outcome({ number, attempt, isRunning }: OutcomeProps): VNode {
         {problem && <code>{problem.code}</code>}
       </p>
       <p class="hint">
-        <time datetime={at}>{inWords(Date.parse(at))}</time> · took {duration(duration_ms)}
+        <time datetime={at} title={inWords(began)}>
+          {hasDateAbove ? timeOfDay(began) : inWords(began)}
+        </time>{' '}
+        · took {duration(duration_ms)}
       </p>
     </>
   );

@@ -176,7 +176,7 @@ function SubjectFacts({ subject: { source, memberId, member, tripId, maker } }: 
       <dd>
         <MemberLink id={memberId} member={member ?? memberOf(memberId)} />
       </dd>
-      <dt>Asked by</dt>
+      <dt>Requested by</dt>
       <dd>
         <AskedBy maker={maker} />
       </dd>

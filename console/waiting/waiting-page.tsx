@@ -115,7 +115,7 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
         request && <MemberLink id={request.member_id} member={member ?? memberOf(request.member_id)} />,
     },
     {
-      title: 'Asked by',
+      title: 'Requested by',
       cell: ({ request, accepted_at }) => (
         <>
           {request && <AskedBy maker={request.created_by} />}

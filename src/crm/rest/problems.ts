@@ -29,9 +29,9 @@ const problems: Record<Exclude<FailureKind, 'rejected' | 'duplicate' | 'referenc
     detail: 'Another change to the record is under way in the CRM.',
     retryAfter: 1,
   },
-  busy: { code: 'crm_unavailable', detail: 'The CRM is too busy.', retryAfter: 5 },
+  busy: { code: 'crm_unavailable', detail: "The CRM isn't available right now.", retryAfter: 5 },
   quota: { code: 'crm_quota_exhausted', detail: 'The daily quota of CRM calls is used up.', retryAfter: 600 },
-  gone: { code: 'not_found', detail: 'The record does not exist.' },
+  gone: { code: 'not_found', detail: "The record doesn't exist." },
   conflict: { code: 'conflict', detail: 'The record is locked in the CRM, for example by an approval.' },
   unreachable: { code: 'crm_unavailable', detail: "The CRM can't be reached.", retryAfter: 5 },
   lost: { code: 'crm_unavailable', detail: "The CRM didn't finish its response.", retryAfter: 5 },
@@ -162,7 +162,7 @@ const longestName = 100;
 export function explain(error: CrmError, resource: Resource | undefined): string {
   const { says } = rowOf({ error, status: 400, request: resource ? { resource } : {} }) ?? {};
   const text = typeof says === 'function' ? says(error, resource) : says;
-  return text ?? 'does not pass the rules of the CRM.';
+  return text ?? "doesn't pass the rules of the CRM.";
 }
 
 function unknownReference(

@@ -155,8 +155,8 @@ describe('what operators do in a browser, and what can go wrong', {
     const row = page.getByRole('row').filter({ hasText: 'quote.created' });
     await row.getByText('HTTP 500').first().waitFor();
     receiver.answer = (response) => response.writeHead(204).end();
-    await page.getByLabel('Not delivered since').fill('2020-01-01T00:00');
-    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.getByLabel('Resend undelivered events since').fill('2020-01-01T00:00');
+    await page.getByRole('button', { name: 'Resend events' }).click();
     await row.getByText('delivered', { exact: true }).first().waitFor();
     await page.getByRole('link', { name: 'Back to endpoints' }).click();
     await page

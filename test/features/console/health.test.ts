@@ -53,7 +53,13 @@ describe('Health in a browser', {
     await page.getByText('All systems operational').waitFor();
     await textOf(page.locator('.totals'), /Requests600.*\(4xx\)12 2\.0%.*\(5xx\)3 0\.5%/s);
     const plot = page.getByRole('slider', { name: /^Requests,/ });
-    assert.match((await plot.getAttribute('aria-valuetext')) ?? '', /^Now: answered 289, 4xx 11, 5xx 0$/);
+    const time = /\d\d:\d\d(:\d\d)?/.source;
+    assert.match(
+      (await plot.getAttribute('aria-valuetext')) ?? '',
+      new RegExp(`^${time}: answered 289, 4xx 11, 5xx 0$`),
+    );
+    const figure = page.getByRole('figure').filter({ has: plot });
+    await textOf(figure, new RegExp(`Requests per (minute|10 s|\\d+ min)${time}answered 2894xx 115xx 0`));
     await plot.press('ArrowLeft');
     await plot.press('ArrowLeft');
     assert.match(
@@ -236,6 +242,34 @@ describe('Health in a browser', {
     await eventually(async () => assert.equal(await shareOf(), before + 3));
     // The browser has noted the request that failed.
     await page.context().close();
+  });
+
+  test('keeps a move made while another is saved and the tab is left, and takes it for its own afterwards', async () => {
+    const before = (await shareOf()) ?? 0;
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
+    const slider = page.getByRole('slider', { name: "console's share" });
+    await eventually(async () => assert.equal(await slider.inputValue(), String(before)));
+    const [isSaved, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let isFirst = true;
+    await page.route('**/v1/admin/consumers/*', async (route) => {
+      if (route.request().method() !== 'PATCH' || !isFirst) return route.continue();
+      isFirst = false;
+      const response = await route.fetch();
+      isSaved.resolve();
+      await answer.promise;
+      return route.fulfill({ response });
+    });
+    await slider.press('ArrowRight');
+    await isSaved.promise;
+    await slider.press('ArrowRight');
+    // As when it goes into the browser's back/forward cache.
+    await page.evaluate(`dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))`);
+    await eventually(async () => assert.equal(await shareOf(), before + 2));
+    answer.resolve();
+    await slider.press('ArrowRight');
+    await page.getByText(`console now gets ${before + 3}% of the calls.`).waitFor();
+    assert.equal(await page.getByRole('alert').count(), 0);
+    await close();
   });
 
   test('has no sliders for those who may not change consumers', async () => {

@@ -273,8 +273,13 @@ describe('the inbox of the console, and the page of a hand-off', {
 
   test('what decides is in view at 200 % zoom and on a phone', async () => {
     const valid_until = new Date(Date.now() + 7_200_000).toISOString();
+    const totalPrice = { amount: '14544.429999999998', currency: 'EUR' };
+    const result = { name: 'Calculated', source: 'x', details: { ...details, totalPrice } };
+    await ask('Calculated', { valid_until, result });
     await ask('Decided by its price', { valid_until });
-    const { page, close } = await openInbox();
+    const { page, picture, close } = await openInbox();
+    await rowOf(page, 'Calculated').waitFor();
+    await picture('the inbox with a long amount');
     const row = rowOf(page, 'Decided by its price');
     await row.getByTitle('1204.55 EUR').waitFor();
     for (const [width, height] of [
@@ -291,7 +296,7 @@ describe('the inbox of the console, and the page of a hand-off', {
         ['Name', /Decided by its price.*hotel.*4 May 2030/s],
         ['Amount', /1,204\.55 EUR/],
         ['Member', /\w/],
-        ['Asked by', /ana@example\.com.*not verified/s],
+        ['Requested by', /ana@example\.com.*not verified/s],
         ['Offer ends', /in 1 hr/],
       ] as const) {
         const cell = row.locator(`td[data-title="${title}"]`);
@@ -312,7 +317,10 @@ describe('the inbox of the console, and the page of a hand-off', {
     const steps = page.getByRole('region', { name: 'Progress' }).getByRole('listitem');
     const now = steps.and(page.locator('[aria-current="step"]'));
     await textOf(now, /^Waiting for approval/);
-    await textOf(page.getByRole('region', { name: 'Overview' }), /Asked byana@example\.com.*not verified/s);
+    await textOf(
+      page.getByRole('region', { name: 'Overview' }),
+      /Requested byana@example\.com.*not verified/s,
+    );
     await page.getByRole('region', { name: 'Details' }).getByText('2 fields').click();
     await page.getByRole('region', { name: 'Details' }).getByTitle('1204.55', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Raw text' }).click();
@@ -367,7 +375,7 @@ describe('the inbox of the console, and the page of a hand-off', {
     await page.getByRole('combobox', { name: 'Find' }).fill(failed);
     await page.getByRole('option').filter({ hasText: 'Fails' }).filter({ hasText: 'Hand-off' }).click();
     await page.getByRole('heading', { level: 1, name: 'Fails' }).waitFor();
-    await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*The member does not exist/s);
+    await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*The member doesn't exist/s);
     await textOf(page.getByRole('list', { name: 'Attempts' }), /Attempt 1: .*member_not_found.*took /s);
     await page.getByRole('button', { name: 'Retry' }).waitFor();
     await page.evaluate(`location.hash = '#/handoffs/${randomUUID()}'`);

@@ -210,11 +210,11 @@ describe('results that a search program passes to the console', {
 
 test('origins that are no origins keep the service from starting', async () => {
   for (const [origin, fault] of [
-    ['https://search.example.com/', /is not an origin: write https:\/\/search\.example\.com/],
+    ['https://search.example.com/', /isn't an origin: write https:\/\/search\.example\.com/],
     ['https://SEARCH.example.com', /write https:\/\/search\.example\.com/],
-    ['search.example.com', /is not an origin such as/],
-    ['*', /is not an origin such as/],
-    ['null', /is not an origin such as/],
+    ['search.example.com', /isn't an origin such as/],
+    ['*', /isn't an origin such as/],
+    ['null', /isn't an origin such as/],
     ['http://search.example.com', /must begin with https:\/\/, or name this machine/],
   ] as const)
     await assert.rejects(startGateway({ CONSOLE_RESULT_ORIGINS: origin }), fault, origin);

@@ -226,7 +226,7 @@ describe('people at the console', {
     await goTo(page, 'Consumers');
     await page.getByRole('link', { name: 'Advisors' }).click();
     await page.getByRole('button', { name: 'Edit…' }).click();
-    const people = page.getByLabel('People who may act as it');
+    const people = page.getByLabel('People who can act as this consumer');
     assert.equal(await people.inputValue(), 'groups=desk');
     await people.fill('groups=desk\nemail=ana@example.com');
     await page.getByLabel('Allowance (requests)').fill('10000');

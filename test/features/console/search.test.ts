@@ -127,7 +127,7 @@ describe('the search on Records', {
     const { page, close } = await openSignedIn(browser, gateway, gateway.console, '#/hand-off');
     const field = page.getByRole('textbox', { name: 'Trip ID' });
     await field.fill('LIS-4');
-    await textOf(page.getByRole('region', { name: 'For whom' }), /That's not a trip ID/);
+    await textOf(page.getByRole('region', { name: 'Member and trip' }), /That's not a trip ID/);
     await page.getByRole('button', { name: 'New trip' }).click();
     assert.equal(await field.getAttribute('aria-invalid'), null);
     await close();

@@ -54,6 +54,29 @@ describe('what is around the pages of the console', {
     await close();
   });
 
+  test("a phone shows the current page's link, wherever the navigation was scrolled to", async () => {
+    const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
+    await page.setViewportSize({ width: 390, height: 400 });
+    const navigation = page.getByRole('navigation', { name: 'Pages' });
+    const isShown = async (path: string) => {
+      await page.evaluate(`location.hash = '#/${path}'`);
+      const current = navigation.locator(`a[href="#/${path}"][aria-current]`);
+      await current.waitFor();
+      await eventually(async () => {
+        const { x, width } = (await current.boundingBox()) ?? { x: -1, width: 0 };
+        assert.ok(x >= 0 && x + width <= 390, `${path}: from ${x}, ${width} wide`);
+      });
+    };
+    await isShown('my-access');
+    await isShown('waiting');
+    await isShown('health');
+    // It has no link, but the title of the page that has one.
+    await page.evaluate(`location.hash = '#/handoffs/${quote}'`);
+    await navigation.locator('[aria-current]').waitFor({ state: 'detached' });
+    await isShown('hand-off');
+    await close();
+  });
+
   test('the palette finds pages, members, records, consumers and requests, by the keyboard alone', async () => {
     const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/health');
     await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();

@@ -34,7 +34,10 @@ for (const [where, url] of [
       assert.equal(first?.number, 1);
       assert.ok(Date.parse(first.at) >= since - 1000 && Date.parse(first.at) <= Date.now(), first.at);
       assert.ok(first.duration_ms >= 0);
-      assert.deepEqual(first.problem, { code: 'crm_unavailable', detail: 'The CRM is too busy.' });
+      assert.deepEqual(first.problem, {
+        code: 'crm_unavailable',
+        detail: "The CRM isn't available right now.",
+      });
 
       await outage.remove();
       const { latest_attempts: all = [], attempts } = await untilHandoff(gateway, externalId);
@@ -92,7 +95,7 @@ for (const [where, url] of [
       const { latest_attempts } = await readHandoff(gateway, externalId);
       assert.deepEqual(latest_attempts?.[0]?.problem, {
         code: 'member_not_found',
-        detail: 'The member does not exist.',
+        detail: "The member doesn't exist.",
       });
       const list = (await (await gateway.request('/v1/handoffs')).json()) as { data: AcceptedHandoff[] };
       assert.ok(list.data.every((handoff) => !('latest_attempts' in handoff)));
