@@ -7,7 +7,7 @@ export interface AcceptedHandoff {
   external_id: string;
   /** Type of record that the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. Known values: `awaiting_approval`, `accepted`, `created`, `failed`, `cancelled`, `rejected`. Others may be added; treat an unknown one as such. */
+  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it wasn't created; `problem` says why. `cancelled`: it won't be delivered. `rejected`: another consumer rejected it. Known values: `awaiting_approval`, `accepted`, `created`, `failed`, `cancelled`, `rejected`. Others may be added; treat an unknown one as such. */
   status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | (string & {});
   /** The record's own id in the CRM; null until it is created. */
   id: string | null;
@@ -64,7 +64,7 @@ export interface AcceptedHandoff {
     at: string;
     /** How long it took. */
     duration_ms: number;
-    /** Why it was not created; null if it was. */
+    /** Why it wasn't created; null if it was. */
     problem: {
       /** The stable name of the problem. */
       code: string;
@@ -310,7 +310,7 @@ export interface Consumer {
     records: 'all' | 'own' | (string & {});
     /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others don't exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
@@ -418,7 +418,7 @@ export interface ConsumerWithUse {
     records: 'all' | 'own' | (string & {});
     /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others don't exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
@@ -503,7 +503,7 @@ export interface CreatedConsumer {
     records: 'all' | 'own' | (string & {});
     /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others don't exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
@@ -635,7 +635,7 @@ export interface Event {
   };
   /** The resource as it was then, as GET shows it to the caller; only its `id` once it is deleted. */
   data: JsonObject;
-  /** True if the data is left out: it is too long, was erased, or the permission names fields and this is not a record. Read the resource. */
+  /** True if the data is left out: it is too long, was erased, or the permission names fields and this isn't a record. Read the resource. */
   data_omitted?: boolean | undefined;
   /** The member; null where there is none, or none that can be read now. */
   member?: {
@@ -697,7 +697,7 @@ export interface HandoffCheck {
       message: string;
     })[];
   })[];
-  /** Warnings that would not make it fail. */
+  /** Warnings that wouldn't make it fail. */
   warnings: ({
     /** The kind of warning. Known values: `possible_duplicate`, `offer_ends_soon`. Others may be added; treat an unknown one as such. */
     code: 'possible_duplicate' | 'offer_ends_soon' | (string & {});
@@ -813,7 +813,7 @@ export interface Health {
     /** True while it is being filled; else absent. */
     filling?: boolean | undefined;
   } | undefined;
-  /** Hand-offs that were answered 202 and are not delivered yet. */
+  /** Hand-offs that were answered 202 and aren't delivered yet. */
   handoffs: {
     /** False if the database can't be reached. */
     connected: boolean;
@@ -849,7 +849,7 @@ export interface History {
 export interface HistoryEntry {
   /** When it happened. For changes in the CRM, the CRM's time in whole seconds. */
   at: string;
-  /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anybody. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
+  /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, whoever did it. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
   /** Who did it; null if unknown or hidden. */
   by: {
@@ -1060,7 +1060,7 @@ export interface OwnConsumer {
     records: 'all' | 'own' | (string & {});
     /** True: what the consumer hands off as this resource waits until another consumer approves it, and it can't write it in any other way; for quotes and bookings only. */
     approval?: boolean | undefined;
-    /** Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and bookings only; absent: all. */
+    /** Only these fields, as named in responses, and `id`; for the consumer, others don't exist. For members, quotes and bookings only; absent: all. */
     fields?: string[] | undefined;
   })[];
   createdAt: string;
@@ -1459,7 +1459,7 @@ export interface WebhookDelivery {
   event_id: string;
   /** Type of the event. */
   event_type: string;
-  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` aren't resent automatically. Known values: `pending`, `delivered`, `failed`. Others may be added; treat an unknown one as such. */
   status: 'pending' | 'delivered' | 'failed' | (string & {});
   /** The last 50, oldest first. */
   attempts: ({
@@ -1619,7 +1619,7 @@ export interface ListHandoffsQuery {
   limit?: number | undefined;
   /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. `rejected`: another consumer rejected it. */
+  /** `awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: the CRM has the record. `failed`: it wasn't created; `problem` says why. `cancelled`: it won't be delivered. `rejected`: another consumer rejected it. */
   status?: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected' | undefined;
   /** Type of record that the result becomes. */
   type?: 'quote' | 'booking' | undefined;
@@ -1783,7 +1783,7 @@ export interface ListWebhookDeliveriesQuery {
   limit?: number | undefined;
   /** The previous page's `next_cursor`. */
   cursor?: string | undefined;
-  /** `pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically. */
+  /** `pending`: it will be sent, or sent again. `delivered` and `failed` aren't resent automatically. */
   status?: 'pending' | 'delivered' | 'failed' | undefined;
   /** Id of the event, and `webhook-id` of its deliveries. */
   event_id?: string | undefined;
@@ -1797,7 +1797,7 @@ export interface ListConsumersQuery {
   cursor?: string | undefined;
   /** Only consumers with this text in their name or id, ignoring case. */
   q?: string | undefined;
-  /** `expired`: `validUntil` has passed. Revoked consumers are not listed. */
+  /** `expired`: `validUntil` has passed. Revoked consumers aren't listed. */
   status?: 'active' | 'disabled' | 'expired' | undefined;
   /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. */
   mode?: 'live' | 'test' | undefined;

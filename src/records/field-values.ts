@@ -93,7 +93,7 @@ function invalidValues(faults: Fault[], fit: OrgFit): Problem {
     'pointer' in fault ? `${fault.pointer} ${fault.message}` : fault.message,
   );
   const more = faults.length > 1 ? `, and ${faults.length - 1} more` : '';
-  return new Problem('invalid_request', `The body is not valid: ${first}${more}.`, {
+  return new Problem('invalid_request', `The body isn't valid: ${first}${more}.`, {
     errors: faults,
     // By the first alone, so that requests can't make up ever new ones.
     ...fit.lookAgain(`value of ${faults[0] && 'pointer' in faults[0] ? faults[0].pointer : ''}`),

@@ -218,8 +218,8 @@ function unknownName(path: Path): string {
   const section = path.at(-2);
   if (section === 'add') return 'must be a name in snake_case of at most 40 characters';
   if (section === 'set') return 'must be the API name of a field, such as Channel__c';
-  if (section === 'fields') return 'is not a field that can be mapped';
-  return 'is not known';
+  if (section === 'fields') return "isn't a field that can be mapped";
+  return "isn't known";
 }
 
 const listParameters = ['limit', 'cursor', 'updated_since', 'q'];

@@ -300,7 +300,7 @@ export function untyped(fields: Resource['fields']) {
             kind: 'mismatch' as const,
             name,
             column: crm.path,
-            problem: 'has a type that is not known before the CRM was asked',
+            problem: "has a type that isn't known before the CRM was asked",
             needs: everything,
           },
         ]

@@ -29,7 +29,7 @@ function readMapping(file: string): string {
     if (size <= maxMappingBytes) return readFileSync(file, 'utf8');
   } catch (error) {
     throw new MappingError([
-      `crm.mappingFile (CRM_MAPPING_FILE): cannot be read: ${(error as Error).message}`,
+      `crm.mappingFile (CRM_MAPPING_FILE): can't be read: ${(error as Error).message}`,
     ]);
   }
   throw new MappingError([`crm.mappingFile (CRM_MAPPING_FILE): has more than ${maxMappingBytes} bytes`]);

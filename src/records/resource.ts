@@ -149,7 +149,7 @@ const mostShown = 50;
 
 export function notOneOf(values: readonly string[]): string {
   const list = values.slice(0, mostShown).join(', ');
-  return `is not one of the values that the CRM allows${list && `: ${list}`}.`;
+  return `isn't one of the values that the CRM allows${list && `: ${list}`}.`;
 }
 
 export function added(column: string, { from, description, ...access }: AddedOptions): Field {

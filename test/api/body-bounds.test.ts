@@ -192,7 +192,7 @@ describe('the answer to a body with many faults', () => {
     assert.deepEqual(
       problem.errors.toSorted((a, b) => (a.pointer < b.pointer ? -1 : 1)),
       [
-        { pointer: '#/extra', message: 'is not known; leave it out' },
+        { pointer: '#/extra', message: "isn't known; leave it out" },
         { pointer: '#/member_id', message: 'is missing' },
         { pointer: '#/name', message: 'must have at most 255 characters' },
         { pointer: '#/source', message: 'is missing' },

@@ -16,7 +16,7 @@ function messageFor(failure: Failure): string | undefined {
 const messages: [keyword: string, params: Record<string, unknown>, message: string][] = [
   ['required', { missingProperty: 'b' }, 'is missing'],
   ['dependentRequired', { property: 'c', missingProperty: 'b' }, 'is missing; c needs it'],
-  ['additionalProperties', { additionalProperty: 'b' }, 'is not known; leave it out'],
+  ['additionalProperties', { additionalProperty: 'b' }, "isn't known; leave it out"],
   ['enum', { allowedValues: ['x', 'y'] }, 'must be one of x, y'],
   ['const', { allowedValue: 'x' }, 'must be "x"'],
   ['minLength', { limit: 1 }, 'must not be empty'],

@@ -48,7 +48,7 @@ describe('a refusal says what to do', () => {
     assert.partialDeepStrictEqual(
       errors?.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
       [
-        { pointer: '#/colour', message: 'is not known; leave it out' },
+        { pointer: '#/colour', message: "isn't known; leave it out" },
         { pointer: '#/member_id', message: 'is missing' },
         { pointer: '#/name', message: 'is missing' },
         { pointer: '#/source', message: 'is missing' },

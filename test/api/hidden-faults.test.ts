@@ -5,7 +5,7 @@ import { Problem } from '../../src/platform/base/problem.ts';
 
 const errors = [
   { pointer: '#/result/name', message: 'is too long.' },
-  { pointer: '#/status', message: 'is not one of the values that the CRM allows.' },
+  { pointer: '#/status', message: "isn't one of the values that the CRM allows." },
   { pointer: '', message: 'Status and source do not go together.' },
 ];
 const refusal = new Problem('crm_rejected', 'The CRM refused the record: status: is secret', { errors });

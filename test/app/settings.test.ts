@@ -57,10 +57,7 @@ describe('settings', () => {
     assert.deepEqual(networksOf('10.0.0.0/8, fd00::/8'), ['10.0.0.0/8', 'fd00::/8']);
     for (const wrong of ['10.0.0.0', '10.0.0.0/33', '10.0/8', 'fd00::/129', 'none,10.0.0.0/8', '::1/8/8']) {
       const faults = faultsOf({ CHANGES_PRIVATE_NETWORKS: wrong });
-      assert.match(
-        faults.join(),
-        /^changes.privateNetworks \(CHANGES_PRIVATE_NETWORKS\): ".*" is not a CIDR/,
-      );
+      assert.match(faults.join(), /^changes.privateNetworks \(CHANGES_PRIVATE_NETWORKS\): ".*" isn't a CIDR/);
     }
   });
 
@@ -108,9 +105,9 @@ describe('settings', () => {
       /^crm\.url: there is no such setting$/m,
       /^environments\.prod\.hots: there is no such setting; did you mean host\?$/m,
       /^environments\.qa: must be one of dev, staging, prod$/m,
-      /^port \(PORT\): "many" is not a whole number from 0 to 65535$/m,
-      /^crm\.timeoutMs \(CRM_TIMEOUT_MS\): 20001 is not a whole number from 100 to 20000$/m,
-      /^logLevel \(LOG_LEVEL\): "loud" is not one of /m,
+      /^port \(PORT\): "many" isn't a whole number from 0 to 65535$/m,
+      /^crm\.timeoutMs \(CRM_TIMEOUT_MS\): 20001 isn't a whole number from 100 to 20000$/m,
+      /^logLevel \(LOG_LEVEL\): "loud" isn't one of /m,
       /^crm\.loginUrl \(CRM_LOGIN_URL\) is missing: you set crm\.clientId, which needs it/m,
       /^crm\.username \(CRM_USERNAME\) is missing/m,
     ]) {
@@ -190,8 +187,8 @@ describe('settings', () => {
     const read = loadSettings({ DINING_MERCHANTS: JSON.stringify([nori]) }, empty).dining.merchants;
     assert.deepEqual(read, [nori]);
     const wrong: [string, RegExp][] = [
-      ['nori-2', /is not a list of restaurants/],
-      [JSON.stringify([{ ...nori, services: [] }]), /is not a list of restaurants/],
+      ['nori-2', /isn't a list of restaurants/],
+      [JSON.stringify([{ ...nori, services: [] }]), /isn't a list of restaurants/],
       [JSON.stringify([{ ...nori, time_zone: 'Europe/Nowhere' }]), /"Europe\/Nowhere" is no time zone/],
       [JSON.stringify([nori, nori]), /"nori-2" is there twice/],
     ];
@@ -255,7 +252,7 @@ describe('settings', () => {
     assert.match(faultsOf({ WORKERS: '65', ...stores }).join(), /^workers \(WORKERS\): 65/);
     assert.match(
       faultsOf({ WORKERS: 'some', ...stores }).join(),
-      /"some" is not a whole number from 1 to 64, or auto/,
+      /"some" isn't a whole number from 1 to 64, or auto/,
     );
   });
 
@@ -387,7 +384,7 @@ describe('settings', () => {
 
   test('a file that is not there, no JSON or no object is refused in words', () => {
     assert.match(faultsOf({}, join(dir, 'none.json')).join(), /none\.json can't be read/);
-    assert.match(faultsOf({}, configFile('{')).join(), /is not JSON/);
+    assert.match(faultsOf({}, configFile('{')).join(), /isn't JSON/);
     assert.match(faultsOf({}, configFile('[]')).join(), /must hold an object/);
   });
 });

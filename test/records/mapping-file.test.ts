@@ -112,12 +112,12 @@ resources:
 `;
     assert.deepEqual(faultsOf(text), [
       '1:1 version must be 1',
-      '4:5 resources.quote.objct is not known',
+      "4:5 resources.quote.objct isn't known",
       '5:5 resources.quote.object must be the API name of an object, such as Travel_Offer__c',
       '7:7 resources.quote.fields.id must be the API name of a field, such as Trip_Ref__c',
       '8:7 resources.quote.fields.name is in the same field Source__c as fields.source',
       '9:7 resources.quote.fields.details must be the API name of a long text field, or a list of 1 to 20 of them',
-      '10:7 resources.quote.fields.created_at is not a field that can be mapped',
+      "10:7 resources.quote.fields.created_at isn't a field that can be mapped",
       '11:12 resources.quote.set.Trip_Id__c is in the same field Trip_Id__c as fields.trip_id',
       '11:27 resources.quote.set.a b must be the API name of a field, such as Channel__c',
       '11:37 resources.quote.set.RecordTypeId must be a text, a number, true or false, or {recordType: <developer name>}',
@@ -130,7 +130,7 @@ resources:
       '15:42 resources.quote.add.good.from must begin with one of /type, /trip_id, /member_id, /result',
       '16:41 resources.quote.add.far.from needs access: write',
       '17:14 resources.booking.object must be another object than that of member',
-      '18:3 resources.foo is not known',
+      "18:3 resources.foo isn't known",
     ]);
   });
 

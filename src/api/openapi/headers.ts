@@ -195,7 +195,7 @@ const requestHeaders = {
   'X-Actor': {
     description:
       'The person acting for the consumer, such as an e-mail address: 1 to 255 printable characters, as UTF-8 in ' +
-      'percent-encoding where they are not ASCII; a literal percent sign is `%25`. Kept with what is created, and in ' +
+      "percent-encoding where they aren't ASCII; a literal percent sign is `%25`. Kept with what is created, and in " +
       'audit events.',
     schema: { type: 'string', pattern: '^[\\x20-\\x7e]+$', minLength: 1, maxLength: 3060 },
     example: 'marta.ruiz@example.com',

@@ -176,7 +176,7 @@ function answerAtSocket(fault: Problem, socket: Socket, { limits, log }: Observe
 function describe({ code }: SocketError): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') return headTooLarge();
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return tooSlow();
-  return new Problem('invalid_request', 'This is not a valid HTTP request.');
+  return new Problem('invalid_request', "This isn't a valid HTTP request.");
 }
 
 export function headTooLarge(): Problem {

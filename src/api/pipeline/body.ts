@@ -94,7 +94,7 @@ export function requireBody({ request: { body: schema }, bodyOptional }: Route):
   return (request) => {
     if (schema === undefined && request.body !== undefined) {
       throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
-        errors: [{ pointer: '#', message: 'is not known; leave it out' }],
+        errors: [{ pointer: '#', message: "isn't known; leave it out" }],
       });
     }
     if (schema === undefined || request.body !== undefined) return;
@@ -108,7 +108,7 @@ export function decode(body: Buffer): string {
   try {
     return utf8.decode(body);
   } catch (cause) {
-    throw new Problem('malformed_json', 'The body is not UTF-8 text.', { cause });
+    throw new Problem('malformed_json', "The body isn't UTF-8 text.", { cause });
   }
 }
 
@@ -118,7 +118,7 @@ function parse(text: string): unknown {
   } catch (error) {
     // V8's message quotes the text around the fault, which may be personal data: only the place is shown.
     const place = /at position \d+(?: \(line \d+ column \d+\))?/.exec((error as Error).message)?.[0];
-    throw new Problem('malformed_json', `The body is not JSON${place ? `: the fault is ${place}` : ''}.`);
+    throw new Problem('malformed_json', `The body isn't JSON${place ? `: the fault is ${place}` : ''}.`);
   }
 }
 
@@ -174,7 +174,7 @@ function readBytes(request: IncomingMessage, { announced, limit, timeoutMs }: Bo
 }
 
 export function tooSlow(): Problem {
-  return new Problem('invalid_request', 'The request did not arrive in time.', { status: 408 });
+  return new Problem('invalid_request', "The request didn't arrive in time.", { status: 408 });
 }
 
 /** No caller sees it: it ends the work on the request, and is no error of the service. */

@@ -23,7 +23,7 @@ const hostExpression = /^(?:\w[\w.-]{0,254}|\[([\da-f:.]+)\])(?::(\d{1,5}))?$/i;
 export function requireHost({ raw }: FastifyRequest): void {
   const { httpVersionMajor: major, httpVersion, headers } = raw;
   if (major !== 1)
-    throw new Problem('invalid_request', `HTTP/${httpVersion} is not supported here. Use HTTP/1.1.`);
+    throw new Problem('invalid_request', `HTTP/${httpVersion} isn't supported here. Use HTTP/1.1.`);
   const { host } = headers;
   if (host === undefined) {
     if (httpVersion === '1.1') refuseHost('is missing');
@@ -52,7 +52,7 @@ function refuseHost(message: string): never {
 }
 
 export function methodNotAllowed(method: string, allow: string[]): Problem {
-  return new Problem('method_not_allowed', `${method} is not allowed here.`, { allow });
+  return new Problem('method_not_allowed', `${method} isn't allowed here.`, { allow });
 }
 
 /** Keeps methods like PROPFIND out of the router, which compiles all paths for each method that it knows. */
@@ -150,7 +150,7 @@ export function readActor({ method, permission }: Route): Step {
 /** The value of X-Actor: UTF-8, percent-encoded where it is not ASCII. Throws `invalid_request`. */
 export function parseActor(header: string): string {
   if (/[^\x20-\x7e]/.test(header))
-    throw invalidActor('must be percent-encoded as UTF-8 where it is not ASCII');
+    throw invalidActor("must be percent-encoded as UTF-8 where it isn't ASCII");
   const actor = decode(header);
   if (!/\S/.test(actor)) throw invalidActor('must not be empty');
   if ([...actor].length > maxActorLength)

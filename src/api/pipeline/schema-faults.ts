@@ -154,7 +154,7 @@ export function problemOfFramework(
       return wrongMediaType(takesForm);
     case 'FST_ERR_BAD_URL':
     case 'FST_ERR_ASYNC_CONSTRAINT':
-      return new Problem('invalid_request', 'The path of the request is not a valid URL path.');
+      return new Problem('invalid_request', "The path of the request isn't a valid URL path.");
     default:
       return undefined;
   }
@@ -177,7 +177,7 @@ function problemOfValidation(
   }
   const errors = [...faults.values()].slice(0, most);
   const part = parts[context ?? ''] ?? 'query';
-  const detail = `The ${part} is not valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size, most)}.`;
+  const detail = `The ${part} isn't valid: ${describe(errors[0] as Fault)}${furtherFaults(faults.size, most)}.`;
   return new Problem('invalid_request', detail, { errors });
 }
 
@@ -243,7 +243,7 @@ function messageOf({ keyword, params }: FastifySchemaValidationError): string {
     case 'dependentRequired':
       return `is missing; ${property} needs it`;
     case 'additionalProperties':
-      return 'is not known; leave it out';
+      return "isn't known; leave it out";
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
     case 'const':
@@ -279,7 +279,7 @@ function messageOf({ keyword, params }: FastifySchemaValidationError): string {
     case 'type':
       return `must be ${typesIn(type)}`;
     default:
-      return 'is not valid';
+      return "isn't valid";
   }
 }
 

@@ -150,7 +150,7 @@ export function healthRoute({
     operationId: 'getHealth',
     tag: 'Operations',
     summary: 'Connection state of the CRM and of everything else',
-    description: 'Answers 503 if and only if the CRM or the database is not connected.',
+    description: "Answers 503 if and only if the CRM or the database isn't connected.",
     permission: {
       none: 'load balancers read it; it shows `status`, `connected` of each part and `crm.user`',
       showsMore:
@@ -161,7 +161,7 @@ export function healthRoute({
     answers: {
       200: { description: 'The gateway can work.', schema: report, example },
       503: {
-        description: 'The CRM or the database is not connected.',
+        description: "The CRM or the database isn't connected.",
         schema: report,
         example: { ...example, status: 'unavailable', crm: { connected: false, user: null } },
       },

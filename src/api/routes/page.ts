@@ -129,7 +129,7 @@ export function createCursorCodec(keys: () => KeySet) {
 export type CursorCodec = ReturnType<typeof createCursorCodec>;
 
 function invalidCursor(): Problem {
-  const message = 'does not belong to this list with these filters; use next_cursor from the previous page';
+  const message = "doesn't belong to this list with these filters; use next_cursor from the previous page";
   return new Problem('invalid_cursor', `The cursor ${message}.`, {
     errors: [{ parameter: 'cursor', message }],
   });

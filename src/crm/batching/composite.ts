@@ -85,7 +85,7 @@ export function requireSuccess(answer: CrmAnswer, request: AnsweredRequest): Crm
 }
 
 export function unusable({ effect }: Pick<CrmRequest, 'effect'>): CrmFailure {
-  return new CrmFailure('broken', 'an answer has not the expected shape', {
+  return new CrmFailure('broken', "a response doesn't have the expected shape", {
     status: 200,
     outcomeUnknown: effect !== 'read',
   });

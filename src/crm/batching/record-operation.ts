@@ -138,7 +138,7 @@ export function ownerRefusal(resource: Resource, visible: Visible): CrmFailure |
 export function typeRefusal({ fit, constants = {} }: Resource): CrmFailure | undefined {
   for (const [column, value] of Object.entries(constants)) {
     if (typeof value !== 'object' || fit.recordTypeId(value.recordType) !== undefined) continue;
-    const problem = 'has a record type that is not known before the CRM was asked';
+    const problem = "has a record type that isn't known before the CRM was asked";
     return misfitFailure(
       fit.refusal(fit.whyRefused('create', [column]) ?? { kind: 'mismatch', column, problem, needs: [] }),
     );

@@ -90,7 +90,7 @@ export class SharedBucket {
     try {
       return await this.#store.replace(expected, JSON.stringify(bucket));
     } catch (cause) {
-      throw new OutcomeUnknown('the store did not answer', { cause });
+      throw new OutcomeUnknown("the store didn't answer", { cause });
     }
   }
 

@@ -61,7 +61,7 @@ export class VersionCheck {
     if (!isSuspect || !isMetered(request)) return failure;
     const versions = await this.#ask(origin, request.addressesRecord ? believedOfRecordsMs : believedMs);
     if (versions === undefined || versions.includes(apiVersion)) return failure;
-    const advice = `The CRM does not offer version ${apiVersion} of its API, only ${versions[0]} to ${versions.at(-1)}. Ask its operator to set crm.apiVersion.`;
+    const advice = `The CRM doesn't offer version ${apiVersion} of its API, only ${versions[0]} to ${versions.at(-1)}. Ask its operator to set crm.apiVersion.`;
     return new CrmFailure('setup', advice, { ...failure.facts, ofOrg: [], advice, isOfVersion: true });
   }
 

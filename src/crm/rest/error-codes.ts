@@ -110,7 +110,7 @@ export const errorTable: readonly ErrorRow[] = [
     only: { where: '`Too many batch retries`', holds: says(/^Too many batch retries/i) },
     kind: 'rejected',
     mayBeOthers: true,
-    says: 'does not pass the rules of the CRM.',
+    says: "doesn't pass the rules of the CRM.",
     advice: 'A trigger fails with several records; the service sends fewer at once.',
   },
   { codes: ['ENTITY_IS_LOCKED'], kind: 'conflict', advice: 'End the approval, or unlock the record.' },
@@ -193,13 +193,13 @@ export const errorTable: readonly ErrorRow[] = [
   {
     codes: ['FIELD_CUSTOM_VALIDATION_EXCEPTION'],
     kind: 'rejected',
-    says: ({ message }, resource) => scrub(message, resource) || 'does not pass a validation rule.',
+    says: ({ message }, resource) => scrub(message, resource) || "doesn't pass a validation rule.",
     advice: "The text is the validation rule's own. Change the rule, or exempt the integration user.",
   },
   {
     codes: ['FIELD_FILTER_VALIDATION_EXCEPTION'],
     kind: 'rejected',
-    says: 'refers to a record that a filter of the CRM does not admit.',
+    says: "refers to a record that a filter of the CRM doesn't admit.",
     advice: 'Change the filter of the lookup.',
   },
   {
@@ -218,7 +218,7 @@ export const errorTable: readonly ErrorRow[] = [
     ],
     kind: 'rejected',
     ofOrg: true,
-    says: 'is not a value that the CRM takes here.',
+    says: "isn't a value that the CRM takes here.",
     advice: 'Send a value that fits the type and size of the field.',
   },
   {
@@ -288,8 +288,8 @@ function ruleTextIn(message: string): string {
 function thrownText({ message }: CrmError, resource: Resource | undefined): string {
   const rule = scrub(ruleTextIn(message), resource);
   const name = thrownBy(message);
-  if (name === undefined) return rule || 'does not pass the rules of the CRM.';
-  return rule ? `${rule} (${name})` : `does not pass the rules of the CRM: ${name} fails.`;
+  if (name === undefined) return rule || "doesn't pass the rules of the CRM.";
+  return rule ? `${rule} (${name})` : `doesn't pass the rules of the CRM: ${name} fails.`;
 }
 
 /**

@@ -64,7 +64,7 @@ async function readBuilt(name: string): Promise<string> {
     if (error.code !== 'ENOENT') throw error;
     throw new Problem(
       'not_found',
-      'The console has not been built here. Run `npm run console`, then reload this page.',
+      "The console hasn't been built here. Run `npm run console`, then reload this page.",
     );
   });
 }

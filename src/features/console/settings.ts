@@ -41,8 +41,8 @@ export const consolePart: SettingsPart = {
 function faultOf(origin: string, production: boolean): string | undefined {
   const url = URL.parse(origin);
   if (url === null || !/^https?:$/.test(url.protocol))
-    return 'is not an origin such as https://search.example.com';
-  if (url.origin !== origin) return `is not an origin: write ${url.origin}`;
+    return "isn't an origin such as https://search.example.com";
+  if (url.origin !== origin) return `isn't an origin: write ${url.origin}`;
   if (url.protocol === 'https:' || (isLoopback(url) && !production)) return undefined;
   return production ? 'must begin with https://' : 'must begin with https://, or name this machine';
 }

@@ -102,7 +102,7 @@ function clientRoute(): Route {
     conditional: 'If-None-Match',
     answers: {
       200: { description: 'The package, as `npm pack` makes it.' },
-      304: { description: 'It has not changed.' },
+      304: { description: "It hasn't changed." },
     },
     problems: ['not_found'],
     async handle({ headers }) {

@@ -126,7 +126,7 @@ const handoffHealth = Type.Object(
     ),
   },
   {
-    description: 'Hand-offs that were answered 202 and are not delivered yet.',
+    description: "Hand-offs that were answered 202 and aren't delivered yet.",
     examples: [{ connected: true, waiting: 0, oldest_seconds: 0 }],
   },
 );

@@ -266,7 +266,7 @@ function updateOf(
 /** Throws `conflict` where the item was handed off for another member. */
 export function requireSameMember(known: string | null | undefined, memberId: string): void {
   if (!known || known === memberId) return;
-  const message = "is not the record's member";
+  const message = "isn't the record's member";
   throw new Problem(
     'conflict',
     "This item was handed off for another member. Change its record's member, or send another reference.",

@@ -110,7 +110,7 @@ function checkModern(
 
 function unknownVersion(id: string | number, requested: string): MalformedMessage {
   const supported = [modernVersion, ...legacyVersions];
-  return new MalformedMessage(rpcCodes.version, 'This version of the protocol is not supported.', {
+  return new MalformedMessage(rpcCodes.version, "This version of the protocol isn't supported.", {
     id,
     data: { supported, requested: requested.slice(0, 100) },
   });

@@ -10,8 +10,8 @@ const sentences = /[^\s].*?[.!?](?=\s+[A-Z`]|\s*$)|[^\s].*$/gs;
 
 const replaced: readonly [RegExp, string][] = [
   [
-    /^The (?:body|query|querystring|path|params|request)(?: string)? is not valid/g,
-    'The arguments are not valid',
+    /^The (?:body|query|querystring|path|params|request)(?: string)? isn't valid/g,
+    "The arguments aren't valid",
   ],
   [/\bThe body's "?(\w+)"?/g, 'The argument $1'],
   [/\bThe X-Actor header/g, 'The argument actor'],

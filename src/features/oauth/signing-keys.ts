@@ -215,7 +215,7 @@ function signingKeyOf({ kid, signs_from, ...key }: StoredKey): SigningKey {
 }
 
 function unavailable(): never {
-  throw new Problem('secrets_unavailable', 'The keys that sign tokens could not be read yet.', {
+  throw new Problem('secrets_unavailable', "The keys that sign tokens couldn't be read yet.", {
     retryAfter: 5,
   });
 }

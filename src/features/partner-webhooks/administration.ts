@@ -175,7 +175,7 @@ async function check(
       : [
           {
             pointer: `#/event_types/${at}`,
-            message: 'is not an event type; use a type such as quote.created, or quote.* for all of a kind',
+            message: "isn't an event type; use a type such as quote.created, or quote.* for all of a kind",
           },
         ],
   );
@@ -183,7 +183,7 @@ async function check(
   if (fault !== undefined) errors.unshift({ pointer: '#/url', message: fault });
   if (errors.length === 0) return;
   const texts = errors.map(({ pointer, message }) => `"${pointer.slice(2)}" ${message}`);
-  throw new Problem('invalid_request', `The body is not valid: ${texts.join('; ')}.`, { errors });
+  throw new Problem('invalid_request', `The body isn't valid: ${texts.join('; ')}.`, { errors });
 }
 
 function unique(texts: readonly string[]): string[] {

@@ -44,7 +44,7 @@ function pingOf(route: Route): DocumentedWebhook {
   return {
     tag,
     summary: 'Ping',
-    description: `Sent to an endpoint when its consumer asks for a test event, ${sent} It is not in the feed.`,
+    description: `Sent to an endpoint when its consumer asks for a test event, ${sent} It isn't in the feed.`,
     schema,
     example: exampleEvent(schema),
   };

@@ -66,7 +66,7 @@ const partnerWebhooksPart: SettingsPart = {
     const isNone = blocks.length === 1 && blocks[0] === 'none';
     return blocks
       .filter((block) => !isNone && !isNetwork(block))
-      .map((block) => `${named('changes.privateNetworks')}: ${JSON.stringify(block)} is not a CIDR block`);
+      .map((block) => `${named('changes.privateNetworks')}: ${JSON.stringify(block)} isn't a CIDR block`);
   },
 };
 

@@ -71,7 +71,7 @@ export class Provider {
       });
       return { claims: tokens.claims() as openid.IDToken, text: tokens.id_token as string };
     } catch (error) {
-      throw isOutage(error) ? new IssuerUnavailable('the issuer does not answer', { cause: error }) : error;
+      throw isOutage(error) ? new IssuerUnavailable("the issuer doesn't answer", { cause: error }) : error;
     }
   }
 
@@ -125,7 +125,7 @@ export class Provider {
       this.#metadata = { server, readAt: monotonicMs() };
       return server;
     } catch (error) {
-      throw new IssuerUnavailable('the issuer cannot be reached', { cause: error });
+      throw new IssuerUnavailable("the issuer can't be reached", { cause: error });
     }
   }
 }

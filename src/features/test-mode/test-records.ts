@@ -344,7 +344,7 @@ export class TestRecords implements Records {
   async #lock(transaction: Database['sql'], world: WorldResource, { nativeId }: RecordRef): Promise<Row> {
     const id = rowIdOf(nativeId);
     const row = id === undefined ? undefined : await this.#table.lock(transaction, world, id);
-    if (row === undefined) throw new Problem('not_found', 'The record does not exist.');
+    if (row === undefined) throw new Problem('not_found', "The record doesn't exist.");
     return row;
   }
 

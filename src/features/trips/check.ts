@@ -97,7 +97,7 @@ export async function checkOffers(
 
 function schemaProblem(faults: readonly Fault[]): Problem[] {
   if (faults.length === 0) return [];
-  return [new Problem('invalid_request', 'The body is not valid.', { errors: [...faults] })];
+  return [new Problem('invalid_request', "The body isn't valid.", { errors: [...faults] })];
 }
 
 function toFinding({ code, message, facts }: Problem): Finding {

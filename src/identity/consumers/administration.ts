@@ -216,7 +216,7 @@ function modeFor({ mode }: NewConsumer, authority: Authority | undefined): Mode 
 function requireNoTestShare(mode: Mode, crmShare: number | null = null): void {
   if (mode === 'live' || crmShare === null) return;
   const message = 'must be null: a test consumer makes no calls to the CRM';
-  throw new Problem('invalid_request', `The consumer is not valid: crmShare ${message}.`, {
+  throw new Problem('invalid_request', `The consumer isn't valid: crmShare ${message}.`, {
     errors: [{ pointer: '#/crmShare', message }],
   });
 }

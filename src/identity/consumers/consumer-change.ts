@@ -97,7 +97,7 @@ function checkCertificateNames(names: readonly string[]): string[] {
 }
 
 function notValid(field: string, errors: { pointer: string; message: string }[]): Problem {
-  return new Problem('invalid_request', `The consumer is not valid: ${field} ${errors[0]?.message}.`, {
+  return new Problem('invalid_request', `The consumer isn't valid: ${field} ${errors[0]?.message}.`, {
     errors,
   });
 }

@@ -39,7 +39,7 @@ export function checkPeople(people: readonly PersonClaim[]): PersonClaim[] {
     claimsOfTokens.has(claim) ? [{ pointer: `#/people/${i}/claim`, message }] : [],
   );
   if (errors.length > 0)
-    throw new Problem('invalid_request', `The consumer is not valid: people ${message}.`, { errors });
+    throw new Problem('invalid_request', `The consumer isn't valid: people ${message}.`, { errors });
   const seen = new Map(people.map(({ claim, value }) => [JSON.stringify([claim, value]), { claim, value }]));
   return [...seen.values()];
 }

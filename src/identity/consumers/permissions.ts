@@ -180,5 +180,5 @@ function fieldFaultsOf(
 
 function summary(faults: readonly Fault[]): string {
   const texts = faults.map((fault) => `${'pointer' in fault ? fault.pointer.slice(2) : ''} ${fault.message}`);
-  return `The consumer is not valid: ${texts.join('; ')}.`;
+  return `The consumer isn't valid: ${texts.join('; ')}.`;
 }

@@ -82,7 +82,7 @@ export function checkPublicKeys(keys: readonly PublicKey[]): PublicKey[] {
     errors.push({ pointer: '#/publicKeys', message: `must have at most ${maxPublicKeys} keys` });
   const [first] = errors;
   if (first !== undefined)
-    throw new Problem('invalid_request', `The consumer is not valid: publicKeys ${first.message}.`, {
+    throw new Problem('invalid_request', `The consumer isn't valid: publicKeys ${first.message}.`, {
       errors,
     });
   const distinct = new Map(keys.map((key) => [thumbprintOf(key), key]));
@@ -111,8 +111,8 @@ const rules: readonly [message: string, isMet: (key: PublicKey) => boolean][] = 
   ],
   ['must be for signatures: leave use out, or say sig', ({ use = 'sig' }) => use === 'sig'],
   [`must be a whole key; ${maxRsaText}`, canBeUsed],
-  ['must have an odd modulus: anybody can find the private key of this one', (key) => !isEvenRsa(key)],
-  ['must not be a point of small order: anybody can sign with this one', (key) => !isOfSmallOrder(key)],
+  ['must have an odd modulus: anyone can find the private key of this one', (key) => !isEvenRsa(key)],
+  ['must not be a point of small order: anyone can sign with this one', (key) => !isOfSmallOrder(key)],
 ];
 
 function isEvenRsa({ kty, n = '' }: PublicKey): boolean {

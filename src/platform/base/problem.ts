@@ -55,20 +55,20 @@ const unknownOutcome =
 export const problems = {
   invalid_request: {
     status: 400,
-    title: 'The request is not valid',
+    title: "The request isn't valid",
     meaning: "Part of the request doesn't match what the operation expects. Nothing was changed.",
     advice: 'Fix what `errors` names and send the request again.',
     example: {
-      detail: 'The body is not valid: #/trip_id must be a UUID.',
+      detail: "The body isn't valid: #/trip_id must be a UUID.",
       facts: { errors: [{ pointer: '#/trip_id', message: 'must be a UUID' }] },
     },
   },
   malformed_json: {
     status: 400,
-    title: 'The body is not JSON',
-    meaning: 'The body is missing, or it is not one JSON value in UTF-8. Nothing was changed.',
+    title: "The body isn't JSON",
+    meaning: "The body is missing, or it isn't one JSON value in UTF-8. Nothing was changed.",
     advice: 'Send one JSON value in UTF-8. `detail` says where the error is.',
-    example: { detail: 'The body is not JSON: the fault is at position 17 (line 1 column 18).' },
+    example: { detail: "The body isn't JSON: the fault is at position 17 (line 1 column 18)." },
   },
   idempotency_key_missing: {
     status: 400,
@@ -83,7 +83,7 @@ export const problems = {
   },
   idempotency_key_invalid: {
     status: 400,
-    title: 'The Idempotency-Key header is not a UUID',
+    title: "The Idempotency-Key header isn't a UUID",
     meaning: "The key isn't a UUID. Nothing was changed.",
     advice: 'Send one UUID, bare or in double quotes.',
     example: {
@@ -95,15 +95,15 @@ export const problems = {
   },
   invalid_cursor: {
     status: 400,
-    title: 'The cursor is not valid for this list',
+    title: "The cursor isn't valid for this list",
     meaning:
       'The cursor was changed, or it belongs to another list or to other filters. Nothing was changed.',
     advice: 'Start the list again without `cursor`, with the same filters on every page.',
     example: {
       detail:
-        'The cursor does not belong to this list with these filters; use next_cursor from the previous page.',
+        "The cursor doesn't belong to this list with these filters; use next_cursor from the previous page.",
       facts: {
-        errors: [{ parameter: 'cursor', message: 'does not belong to this list with these filters' }],
+        errors: [{ parameter: 'cursor', message: "doesn't belong to this list with these filters" }],
       },
     },
   },
@@ -142,7 +142,7 @@ export const problems = {
     status: 403,
     title: "This needs another consumer's approval",
     meaning:
-      'Writing this resource with these credentials needs approval, which only hand-offs can get. Or a hand-off was not ' +
+      "Writing this resource with these credentials needs approval, which only hand-offs can get. Or a hand-off wasn't " +
       'approved in time. Nothing was changed.',
     advice:
       'Hand the result off: it waits until another consumer approves it. For other writes use a consumer that needs no approval.',
@@ -154,7 +154,7 @@ export const problems = {
   },
   address_not_allowed: {
     status: 403,
-    title: 'The address is not allowed',
+    title: "The address isn't allowed",
     meaning:
       'The credentials are valid, but not from the address the request came from. Nothing was changed.',
     advice: 'Send it from an address that the consumer may use, or ask the operator to allow this one.',
@@ -169,10 +169,10 @@ export const problems = {
   },
   method_not_allowed: {
     status: 405,
-    title: 'The method is not allowed here',
+    title: "The method isn't allowed here",
     meaning: 'The path exists, but not with this method. Nothing was changed.',
     advice: 'Use one of the methods in the Allow header.',
-    example: { detail: 'PUT is not allowed here.' },
+    example: { detail: "PUT isn't allowed here." },
   },
   idempotency_in_progress: {
     status: 409,
@@ -196,7 +196,7 @@ export const problems = {
   },
   precondition_failed: {
     status: 412,
-    title: 'The record is not in the state that If-Match asks for',
+    title: "The record isn't in the state that If-Match asks for",
     meaning: 'The record has changed since you read it. Nothing was changed.',
     advice: 'Read the record again, and send the change with its new ETag and a new key.',
     example: { detail: 'The record has changed since the version in If-Match; read it again.' },
@@ -210,8 +210,8 @@ export const problems = {
   },
   unsupported_media_type: {
     status: 415,
-    title: 'The content type is not supported',
-    meaning: 'The body is not declared as JSON. Nothing was changed.',
+    title: "The content type isn't supported",
+    meaning: "The body isn't declared as JSON. Nothing was changed.",
     advice: 'Send `Content-Type: application/json`.',
     example: { detail: 'Send the body as JSON, with Content-Type: application/json.' },
   },
@@ -219,7 +219,7 @@ export const problems = {
     status: 422,
     title: 'The Idempotency-Key was used for another request',
     meaning:
-      'The key was already used with another method, path, If-Match or body. The earlier request is not affected; this one did nothing.',
+      "The key was already used with another method, path, If-Match or body. The earlier request isn't affected; this one did nothing.",
     advice: 'Use a new key for a new request. To repeat a request, send it byte for byte as it was.',
     example: {
       detail: 'This Idempotency-Key was used for another request; use a new one.',
@@ -228,20 +228,20 @@ export const problems = {
   },
   member_not_found: {
     status: 422,
-    title: 'The member does not exist',
+    title: "The member doesn't exist",
     meaning: 'The CRM has no member with the External ID in `member_id`. Nothing was changed.',
     advice:
       "Check the member's External ID; the member must exist in the CRM. Then send the request again; if you send keys, with a new one.",
     example: {
       detail: 'The CRM has no member with this id.',
-      facts: { errors: [{ pointer: '#/member_id', message: 'is not the id of a member' }] },
+      facts: { errors: [{ pointer: '#/member_id', message: "isn't the id of a member" }] },
     },
   },
   details_too_large: {
     status: 422,
     title: 'The details are too large for the CRM',
     meaning:
-      'The text of `details` does not fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.',
+      "The text of `details` doesn't fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.",
     advice:
       'Shorten the details to what `detail` says the CRM holds. If that is 131072, the operator can deploy more fields for details.',
     example: {
@@ -255,7 +255,7 @@ export const problems = {
   crm_rejected: {
     status: 422,
     title: 'The CRM refused the record',
-    meaning: 'A rule of the CRM does not allow the record as it was sent. Nothing was changed.',
+    meaning: "A rule of the CRM doesn't allow the record as it was sent. Nothing was changed.",
     advice:
       'Fix what `errors` names; if you send keys, use a new one. The rule belongs to the CRM; ask its administrator.',
     example: {

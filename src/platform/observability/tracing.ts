@@ -46,6 +46,6 @@ function obstacleTo(endpoint: string, exporter: string, protocol: string): strin
   if (!protocols.some((known) => known === protocol))
     return `OTEL_EXPORTER_OTLP_PROTOCOL is "${protocol}"; set it to ${protocols.join(' or ')}`;
   if (!/^https?:$/.test(URL.parse(endpoint)?.protocol ?? ''))
-    return 'OTEL_EXPORTER_OTLP_ENDPOINT is not an http or https URL';
+    return "OTEL_EXPORTER_OTLP_ENDPOINT isn't an http or https URL";
   return undefined;
 }

@@ -82,5 +82,5 @@ export function isSecretName(name: string): boolean {
 export function checkSecretName(name: string): void {
   if (isSecretName(name)) return;
   const rule = `1 to ${maxLength} characters, segments of [A-Za-z0-9._-] joined by "/", none with a leading dot`;
-  throw new TypeError(`${JSON.stringify(name.slice(0, maxLength))} is not the name of a secret: ${rule}`);
+  throw new TypeError(`${JSON.stringify(name.slice(0, maxLength))} isn't the name of a secret: ${rule}`);
 }

@@ -51,7 +51,7 @@ function readConfigFile(named: string | undefined): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new SettingsError([`${path} is not JSON: ${(error as Error).message}`]);
+    throw new SettingsError([`${path} isn't JSON: ${(error as Error).message}`]);
   }
 }
 

@@ -152,13 +152,13 @@ interface Bounds {
 
 function expected(schema: TSchema): string {
   const { type, enum: choices, description, ...bounds } = schema as Bounds;
-  if (choices) return `is not one of ${choices.join(', ')}`;
-  if (description !== undefined) return `is not ${description}`;
-  if (type === 'integer') return `is not a whole number${range(bounds)}`;
-  if (type === 'number') return `is not a number${range(bounds)}`;
-  if (type === 'array') return 'is not a list of texts';
-  if (type === 'boolean') return 'is not true or false';
-  return `is not of type ${type}`;
+  if (choices) return `isn't one of ${choices.join(', ')}`;
+  if (description !== undefined) return `isn't ${description}`;
+  if (type === 'integer') return `isn't a whole number${range(bounds)}`;
+  if (type === 'number') return `isn't a number${range(bounds)}`;
+  if (type === 'array') return "isn't a list of texts";
+  if (type === 'boolean') return "isn't true or false";
+  return `isn't of type ${type}`;
 }
 
 function range({ minimum, exclusiveMinimum, maximum }: Bounds): string {

@@ -92,7 +92,7 @@ const fieldRows: Readonly<Record<FieldName, FieldRow>> = {
   },
   people: {
     flags: '--people <claim=value>',
-    description: `ID token claim of people who may act as it in the console, such as groups=travel-desk, or none${replaced}`,
+    description: `ID token claim of people who can act as it in the console, such as groups=travel-desk, or none${replaced}`,
     read: readPersonClaim,
     refusal: "isn't a claim with a value. Use one such as groups=travel-desk, or none.",
   },

@@ -192,7 +192,7 @@ function addressOf(text: string) {
   const address = normaliseAddress(text);
   if (isIP(address) === 0) {
     const message = 'must be an IPv4 or IPv6 address';
-    throw new Problem('invalid_request', `The query is not valid: address ${message}.`, {
+    throw new Problem('invalid_request', `The query isn't valid: address ${message}.`, {
       errors: [{ parameter: 'address', message }],
     });
   }

@@ -82,7 +82,7 @@ const query = Type.Object(
     ),
     status: Type.Optional(
       Type.Enum(consumerStatuses, {
-        description: '`expired`: `validUntil` has passed. Revoked consumers are not listed.',
+        description: "`expired`: `validUntil` has passed. Revoked consumers aren't listed.",
         examples: ['active'],
       }),
     ),

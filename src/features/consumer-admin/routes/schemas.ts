@@ -67,7 +67,7 @@ const approval = Type.Boolean({
 const fields = Type.Array(Type.String({ maxLength: 100, format: 'visible' }), {
   maxItems: 100,
   description:
-    'Only these fields, as named in responses, and `id`; for the consumer, others do not exist. For members, quotes and ' +
+    "Only these fields, as named in responses, and `id`; for the consumer, others don't exist. For members, quotes and " +
     'bookings only; absent: all.',
   examples: [['name', 'status']],
 });

@@ -14,7 +14,7 @@ const shared = {
   idempotencyKey: 'ignored',
   answers: {
     200: { description: 'Markdown; a browser, which accepts `text/html`, gets a page.' },
-    304: { description: 'It has not changed.' },
+    304: { description: "It hasn't changed." },
   },
 } as const;
 

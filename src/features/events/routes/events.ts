@@ -110,7 +110,7 @@ export const eventSchema = Type.Object(
     data_omitted: Type.Optional(
       Type.Boolean({
         description:
-          'True if the data is left out: it is too long, was erased, or the permission names fields and this is not a record. Read ' +
+          "True if the data is left out: it is too long, was erased, or the permission names fields and this isn't a record. Read " +
           'the resource.',
       }),
     ),
@@ -157,7 +157,7 @@ export function listEventsRoute(parts: EventParts, cursors: CursorCodec): Route 
     tool: {
       name: 'list_events',
       description:
-        'See what has happened to members, quotes, bookings, hand-offs and reservations, by anybody, oldest first. Keep next_cursor ' +
+        'See what has happened to members, quotes, bookings, hand-offs and reservations, whoever did it, oldest first. Keep next_cursor ' +
         'and go on from it later. Costs no CRM call; with include, one at most.',
     },
     request: { query },

@@ -131,7 +131,7 @@ function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCod
       name: 'list_hand_offs',
       description:
         'Find hand-offs that were stored to be delivered later or to be approved, newest first; filter by status to see what ' +
-        'waits (awaiting_approval) or has failed. Costs no CRM call. Those that were created at once are not here but among quotes and bookings.',
+        "waits (awaiting_approval) or has failed. Costs no CRM call. Those that were created at once aren't here but among quotes and bookings.",
     },
     request: { query },
     answers: {
@@ -278,7 +278,7 @@ function cancelRoute(handoffs: Handoffs): Route {
     operationId: 'cancelHandoff',
     summary: 'Cancel a hand-off that is waiting or has failed',
     description:
-      'It will not be delivered. If a call in progress still creates the record, the record is deleted. ' +
+      "It won't be delivered. If a call in progress still creates the record, the record is deleted. " +
       'Cancelling it again gives the same response. To cancel its own hand-off that is waiting for approval, a ' +
       'consumer needs the permission to write only.',
     permission: byType(handoffs, 'delete', 'write'),

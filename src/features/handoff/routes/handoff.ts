@@ -85,7 +85,7 @@ const tool: Tool = {
   name: 'hand_off',
   description:
     'Write a chosen search result into the CRM, as a quote (an offer to the guest) or a booking. Use it once the person has ' +
-    'chosen. Costs one CRM call. It makes a record that others see; a booking cannot be undone with these tools. Where ' +
+    "chosen. Costs one CRM call. It makes a record that others see; a booking can't be undone with these tools. Where " +
     'the answer has the status awaiting_approval, a person has to approve it first: read on with get_hand_off.',
 };
 

@@ -25,7 +25,7 @@ export const handoffType = Type.Enum(['quote', 'booking'], {
 export const handoffStatus = Type.Enum(handoffStatuses, {
   description:
     '`awaiting_approval`: another consumer has to approve it first. `accepted`: it waits, or is being delivered. `created`: ' +
-    'the CRM has the record. `failed`: it was not created; `problem` says why. `cancelled`: it will not be delivered. ' +
+    "the CRM has the record. `failed`: it wasn't created; `problem` says why. `cancelled`: it won't be delivered. " +
     '`rejected`: another consumer rejected it.',
 });
 
@@ -79,7 +79,7 @@ const attempt = Type.Object({
       code: Type.String({ maxLength: 100, description: 'The stable name of the problem.' }),
       detail: Type.String({ maxLength: longestDetail, description: 'The error in words.' }),
     }),
-    'Why it was not created; null if it was.',
+    "Why it wasn't created; null if it was.",
     null,
   ),
 });

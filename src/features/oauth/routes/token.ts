@@ -98,7 +98,7 @@ export function tokenRoute({ tokens, authenticateClient, publicUrl }: TokenServi
     requestExample: { grant_type: 'client_credentials', scope: 'quotes:read quotes:write' },
     answers: {
       200: { description: 'The token.', schema: token },
-      400: { description: 'The request is not valid.', schema: oauthError },
+      400: { description: "The request isn't valid.", schema: oauthError },
       401: {
         description: "`invalid_client`: the client is unknown, or hasn't proved who it is.",
         schema: oauthError,

@@ -98,7 +98,7 @@ function recoverRoute(endpoints: EndpointAdministration): Route {
     operationId: 'recoverWebhookEndpoint',
     summary: 'Resend undelivered events',
     description:
-      'Resends all events since that time that the endpoint asks for and did not receive, including those ' +
+      "Resends all events since that time that the endpoint asks for and didn't receive, including those " +
       'from while it was disabled.',
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: idParams, body: recoveryBody },

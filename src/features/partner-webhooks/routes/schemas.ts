@@ -132,7 +132,7 @@ export const testSchema = Type.Object({ event_id: eventId }, { title: 'WebhookTe
 
 export const statusFilter = Type.Enum(deliveryStatuses, {
   description:
-    '`pending`: it will be sent, or sent again. `delivered` and `failed` are not resent automatically.',
+    "`pending`: it will be sent, or sent again. `delivered` and `failed` aren't resent automatically.",
   examples: ['failed'],
 });
 

@@ -101,7 +101,7 @@ function presentedIn(
 ) {
   const cookies = made();
   const session = cookies?.session.in(headers.cookie);
-  if (cookies === undefined || session === undefined) throw invalidCredentials('You are not signed in.');
+  if (cookies === undefined || session === undefined) throw invalidCredentials("You aren't signed in.");
   const fault = sessionFaultOf({ headers }, isWrite);
   if (fault !== undefined) throw new Problem('permission_denied', fault);
   return { session, cookies };

@@ -76,7 +76,7 @@ function changeTool({ name }: Resource): Tool {
   return {
     name: `update_${name}`,
     description:
-      `Change fields of a ${name}: each one that is given replaces its whole value, and the old one is not kept. Read it ` +
+      `Change fields of a ${name}: each one that is given replaces its whole value, and the old one isn't kept. Read it ` +
       'first. Costs two CRM calls.',
   };
 }

@@ -155,7 +155,7 @@ function normalise({ fields, fit }: Resource, given: Record<string, string>): Fi
     const type = field?.added?.type;
     const read = type === undefined ? { value } : readFilter(type, value);
     if ('fault' in read) {
-      const detail = `The query is not valid: ${name} ${read.fault}.`;
+      const detail = `The query isn't valid: ${name} ${read.fault}.`;
       const errors = [{ parameter: name, message: read.fault }];
       throw new Problem('invalid_request', detail, { errors, ...fit.lookAgain(`filter by ${name}`) });
     }

@@ -125,7 +125,7 @@ export function availabilityRoute(reservations: Reservations): Route {
     summary: 'Check whether a table is free',
     description:
       `Asks the partner about a table for ${defaultMinutes} minutes. What the partner never offers, such as a time when it is ` +
-      'closed, is not available. Nothing is held; the table can be gone a moment later.',
+      "closed, isn't available. Nothing is held; the table can be gone a moment later.",
     permission,
     idempotencyKey: 'ignored',
     tool: {

@@ -55,7 +55,7 @@ export function readStartAt(text: string, where: { pointer: string } | { paramet
   const ms = readMoment(text);
   if (ms !== undefined && ms >= 0) return new Date(ms).toISOString();
   const message = 'must not be before 1970';
-  throw new Problem('invalid_request', `The request is not valid: start_at ${message}.`, {
+  throw new Problem('invalid_request', `The request isn't valid: start_at ${message}.`, {
     errors: [{ ...where, message }],
   });
 }

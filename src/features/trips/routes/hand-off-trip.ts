@@ -237,7 +237,7 @@ function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string)
   const { trip_id, member_id } = body;
   const [repeated] = twiceIn(body.items);
   if (repeated !== undefined)
-    throw new Problem('invalid_request', `The body is not valid: ${repeated.pointer} ${repeated.message}.`, {
+    throw new Problem('invalid_request', `The body isn't valid: ${repeated.pointer} ${repeated.message}.`, {
       errors: [repeated],
     });
   return body.items.map((item, index) => {

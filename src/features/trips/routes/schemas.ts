@@ -69,7 +69,7 @@ export const checkAnswer = Type.Object(
           description: 'The record that is there already.',
         }),
       }),
-      { maxItems: 3000, description: 'Warnings that would not make it fail.' },
+      { maxItems: 3000, description: "Warnings that wouldn't make it fail." },
     ),
   },
   { title: 'HandoffCheck' },

@@ -311,12 +311,9 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
     const response = await reserve();
     const { code, detail } = (await response.json()) as { code: string; detail: string };
     assert.deepEqual([response.status, code], [502, 'crm_error'], detail);
-    assert.match(
-      detail,
-      /source \(Ticket__c\.Carrier__c\) is not one of the values that the CRM allows: sbb/,
-    );
+    assert.match(detail, /source \(Ticket__c\.Carrier__c\) isn't one of the values that the CRM allows: sbb/);
     const other = offer({ result: { ...result(), source: 'db' } });
-    const message = 'is not one of the values that the CRM allows: sbb.';
+    const message = "isn't one of the values that the CRM allows: sbb.";
     const refused = await post('/api/v1/handoff', other);
     const { errors } = (await refused.json()) as { errors: Json[] };
     assert.deepEqual([refused.status, errors], [422, [{ pointer: '#/result/source', message }]]);
@@ -350,7 +347,7 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
     const { code, errors } = (await response.json()) as { code: string; errors: Json[] };
     assert.deepEqual([response.status, code], [422, 'crm_rejected']);
     assert.deepEqual(errors, [
-      { pointer: '', message: 'does not pass the rules of the CRM: FareAudit fails.' },
+      { pointer: '', message: "doesn't pass the rules of the CRM: FareAudit fails." },
     ]);
     await change({ triggers: [] });
     assert.equal((await reserve()).status, 201);

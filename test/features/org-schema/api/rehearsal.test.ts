@@ -187,7 +187,7 @@ describe('an administrator changes the org', () => {
     const response = await handOff({ board: 'Half board' });
     const { code, errors } = (await response.json()) as ProblemBody;
     assert.deepEqual([response.status, code], [422, 'crm_rejected']);
-    const allowed = 'is not one of the values that the CRM allows: Room only, Breakfast, Full board.';
+    const allowed = "isn't one of the values that the CRM allows: Room only, Breakfast, Full board.";
     assert.deepEqual(errors, [{ pointer: '#/result/details/board', message: allowed }]);
     const document = JSON.stringify(await (await gateway.request('/v1/docs')).json());
     assert.ok(document.includes('Room only') && !document.includes('Half board'));
@@ -205,7 +205,7 @@ describe('an administrator changes the org', () => {
     const response = await create({ source: 'amadeus' });
     const { errors } = (await response.json()) as ProblemBody;
     assert.equal(response.status, 422);
-    const message = 'is not one of the values that the CRM allows: hotelbeds, ratehawk.';
+    const message = "isn't one of the values that the CRM allows: hotelbeds, ratehawk.";
     assert.deepEqual(errors, [{ pointer: '#/source', message }]);
     const document = (await (await gateway.request('/v1/docs')).json()) as {
       components: { schemas: Record<string, { properties: Record<string, Json> }> };
@@ -247,7 +247,7 @@ describe('an administrator changes the org', () => {
       const response = await gateway.request('/v1/quotes', { headers: { 'cache-control': 'no-cache' } });
       const problem = (await response.json()) as ProblemBody;
       assert.deepEqual([response.status, problem.code], [502, 'crm_error']);
-      assert.match(problem.detail, /does not offer version 68\.0 of its API, only 31\.0 to 66\.0/);
+      assert.match(problem.detail, /doesn't offer version 68\.0 of its API, only 31\.0 to 66\.0/);
     }
     const { connected, reason } = await health();
     assert.deepEqual([connected, reason], [false, 'version']);
@@ -267,7 +267,7 @@ describe('an administrator changes the org', () => {
     const { code, errors } = (await response.json()) as ProblemBody;
     assert.deepEqual([response.status, code], [422, 'crm_rejected']);
     assert.deepEqual(errors, [
-      { pointer: '', message: 'does not pass the rules of the CRM: OfferScore fails.' },
+      { pointer: '', message: "doesn't pass the rules of the CRM: OfferScore fails." },
     ]);
     const logged = gateway.logLines.filter(({ message }) => message === 'Salesforce refused a record').at(-1);
     assert.match(JSON.stringify(logged?.facts['errors']), /"thrown_by":"OfferScore"/);

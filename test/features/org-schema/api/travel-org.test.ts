@@ -339,7 +339,7 @@ describe('an org with objects and fields of its own', () => {
     );
     await assert.rejects(
       startGateway({ CRM_MAPPING_FILE: '/none.yaml' }),
-      /crm\.mappingFile .*cannot be read/,
+      /crm\.mappingFile .*can't be read/,
     );
   });
 });
