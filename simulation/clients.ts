@@ -17,8 +17,8 @@ export class Client {
   readonly #world: World;
   readonly #replicas: readonly Replica[];
   readonly #credentials: Readonly<Record<string, Credentials>>;
-  /** Access tokens by consumer, which some requests have in place of the pair. */
-  readonly tokens = new Map<string, string>();
+  /** Access tokens by consumer, which some requests have in place of the pair, until so many milliseconds of virtual time. */
+  readonly tokens = new Map<string, { token: string; until: number }>();
   readonly #actor: Actor;
   readonly #agent = new Agent({ headersTimeout: patienceMs, bodyTimeout: patienceMs, pipelining: 1 });
 
@@ -71,8 +71,9 @@ export class Client {
   }
 
   #provenBy(name: string): Record<string, string> {
-    const token = this.tokens.get(name);
-    if (token !== undefined && this.#world.random.chance(0.5)) return { authorization: `Bearer ${token}` };
+    const { token, until } = this.tokens.get(name) ?? { until: 0 };
+    const hasToken = token !== undefined && this.#world.elapsed < until;
+    if (hasToken && this.#world.random.chance(0.5)) return { authorization: `Bearer ${token}` };
     return pairOf(this.#credentials[name] as Credentials);
   }
 

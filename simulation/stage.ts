@@ -63,6 +63,8 @@ export interface Stage {
   replicas: Replica[];
   database: CommonDatabase;
   org: Control;
+  /** Whether a lost call may still make this record: nobody in the org touches it before. */
+  isStillArriving: (id: string) => boolean;
   partner: Control;
   receiver: Receiver;
   client: Client;
@@ -105,15 +107,14 @@ export async function setStage(
 ): Promise<Stage> {
   const { world, journal } = empty;
   const secrets = new SharedSecrets();
-  const random = world.random;
   secrets.write('crm/dev/private-key', keys.privateKey, null);
   secrets.write('dining/dev/password', 'a password', null);
-  const webhookSecret = random.bytes(32);
+  const webhookSecret = world.random.bytes(32);
   secrets.write('webhooks/crm', `whsec_${webhookSecret.toString('base64')}\n`, null);
   const { org, partner, receiver } = await startOthers(world);
   const credentials = await createCredentials(world, secrets);
   const theme = themeOf(seed);
-  const hasBudget = random.chance(0.3) || theme === 'sharedCalls';
+  const hasBudget = world.random.chance(0.3) || theme === 'sharedCalls';
   const around = {
     world,
     journal,
@@ -122,7 +123,7 @@ export async function setStage(
     cache: new CommonCache(world),
     jobs: new CommonJobs(world),
     env: {
-      ...environment(random, hasBudget, theme),
+      ...environment(world.random, hasBudget, theme),
       CRM_LOGIN_URL: org.url,
       DINING_BASE_URL: partner.url,
     },
@@ -143,6 +144,7 @@ export async function setStage(
     replicas,
     database,
     org: new Control(world, org.url, operator),
+    isStillArriving: org.isDelaying,
     partner: new Control(world, partner.url, operator),
     receiver,
     client,

@@ -1,5 +1,5 @@
 import { poison, type Row } from '../auditor/facts.ts';
-import { objectOf } from '../auditor/records.ts';
+import { type Known, objectOf } from '../auditor/records.ts';
 import type { Credentials } from '../clients.ts';
 import type { Stage } from '../stage.ts';
 import { goodReach } from '../stores/reach.ts';
@@ -255,19 +255,29 @@ export const rotateKeys: Action = async (stage, random) => {
 };
 
 /** Somebody gets an access token, which some of its requests have from then on. */
-export const fetchToken: Action = async ({ client, credentials, journal }, random) => {
+export const fetchToken: Action = async ({ client, credentials, journal, world }, random) => {
   const as = random.pick(['desk', 'agent', 'intern'] as const);
   const { apiKey, apiSecret } = credentials[as];
   const form = { grant_type: 'client_credentials', client_id: apiKey, client_secret: apiSecret };
   const answer = await client.ask('/oauth/token', new URLSearchParams(form).toString());
   journal.note(`${as} asks for a token: ${answer?.status}`);
   if (answer?.status !== 200) return;
-  client.tokens.set(as, (JSON.parse(answer.text) as { access_token: string }).access_token);
+  const { access_token: token, expires_in: seconds } = JSON.parse(answer.text) as {
+    access_token: string;
+    expires_in: number;
+  };
+  // The clocks of replicas differ by minutes.
+  client.tokens.set(as, { token, until: world.elapsed + (seconds * 1000) / 2 });
 };
+
+/** Records that people in the org may work with. */
+function freeInOrg({ auditor, isStillArriving }: Stage): Known[] {
+  return auditor.records.freeInOrg().filter(({ id }) => id !== undefined && !isStillArriving(id));
+}
 
 /** Somebody in the org deletes a record, or takes it out of the recycle bin. */
 export const editOrg: Action = async (stage, random) => {
-  const free = stage.auditor.records.freeInOrg();
+  const free = freeInOrg(stage);
   if (free.length === 0) return;
   const known = random.pick(free);
   const { id, creation, isDeleted } = known;
@@ -290,9 +300,9 @@ export const deleteLost: Action = async (stage, random) => {
   const known = random.pick(lost);
   const { collection, trip } = known.creation;
   const [row] = await stage.org.do<Row[]>('GET', `records/${objectOf(collection)}?Trip_Id__c=${trip}`);
-  if (row === undefined || known.write.isOver) return;
+  const id = String(row?.['External_Id__c']);
+  if (row === undefined || known.write.isOver || stage.isStillArriving(id)) return;
   known.isDeleted = true;
-  const id = String(row['External_Id__c']);
   await stage.org.do('POST', `records/${objectOf(collection)}/delete?External_Id__c=${id}`);
   stage.journal.note(`in the org: delete ${id}, of which nobody has heard`);
 };
@@ -300,9 +310,7 @@ export const deleteLost: Action = async (stage, random) => {
 /** Somebody in the org gives a record another External ID. */
 export const moveId: Action = async (stage, random) => {
   // Of an accepted one the old id still says how its delivery ended.
-  const free = stage.auditor.records
-    .freeInOrg()
-    .filter(({ isDeleted, write }) => !isDeleted && write.final?.status !== 202);
+  const free = freeInOrg(stage).filter(({ isDeleted, write }) => !isDeleted && write.final?.status !== 202);
   if (free.length === 0) return;
   const known = random.pick(free);
   const { id, creation } = known;

@@ -132,7 +132,10 @@ export function settleTrip(
 /** Somebody in the org deletes the record of an item. */
 export const deleteItem: Action = async (stage, random) => {
   const trip = pickTrip(stage, random);
-  const made = trip?.items.filter((item) => item.isMade && !item.isDeleted && item.waiting === undefined);
+  const made = trip?.items.filter(
+    ({ id, isMade, isDeleted, waiting }) =>
+      isMade && !isDeleted && waiting === undefined && id !== undefined && !stage.isStillArriving(id),
+  );
   if (trip === undefined || made === undefined || made.length === 0) return;
   const item = random.pick(made);
   trip.isBusy = true;

@@ -8,7 +8,7 @@ import { createGate } from './control/gate.ts';
 import type { Settings } from './control/settings.ts';
 import { createUsage } from './control/usage.ts';
 import { dataOperation } from './http/operation.ts';
-import { createPipeline } from './http/pipeline.ts';
+import { createPipeline, type Pipeline } from './http/pipeline.ts';
 import { createHttpServer } from './http/server.ts';
 import { readPublicKeys } from './oauth/assertion.ts';
 import type { OAuthContext } from './oauth/endpoints.ts';
@@ -63,6 +63,8 @@ export interface SalesforceSimulator {
   memberIds(count: number): string[];
   /** The mapping of Handoff Gateway beside the description (`travel.mapping.yaml`), if there is one. */
   mappingFile: string | undefined;
+  /** Whether a call with this text in its body has yet to take effect, even if its caller has given it up. */
+  isDelaying(text: string): boolean;
   close(): Promise<void>;
 }
 
@@ -202,12 +204,12 @@ function reset(options: SalesforceSimulatorOptions, parts: Parts, records: boole
   parts.activity.reset();
 }
 
-function createServerOf(
+function createServerAndPipeline(
   options: SalesforceSimulatorOptions,
   parts: Parts,
   baseUrl: () => string,
   closing: AbortSignal,
-): Server {
+): { server: Server; pipeline: Pipeline } {
   const charge = (calls: number): void => {
     parts.usage.add(calls);
     parts.activity.addMetered(calls);
@@ -225,7 +227,8 @@ function createServerOf(
     changeOrg: (patch) => become(parts, checkDescription(mergePatch(parts.org.description, patch))),
     reset: (records) => reset(options, parts, records),
   });
-  return createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });
+  const server = createHttpServer({ pipeline, control, activity: parts.activity, gate: parts.gate });
+  return { server, pipeline };
 }
 
 /**
@@ -239,7 +242,7 @@ export async function startSalesforceSimulator(
   const closing = new AbortController();
   const parts = createParts(options, () => url);
   const { org } = parts;
-  const server = createServerOf(options, parts, () => url, closing.signal);
+  const { server, pipeline } = createServerAndPipeline(options, parts, () => url, closing.signal);
   const { port, url: listening } = await listen(server, options.port, options.host).catch(
     (error: unknown) => {
       org.close();
@@ -255,6 +258,7 @@ export async function startSalesforceSimulator(
     mappingFile: existsSync(mapping) ? mapping : undefined,
     memberIds: (count) =>
       Array.from({ length: Math.min(count, seeded) }, (_, position) => memberId(position)),
+    isDelaying: pipeline.isDelaying,
     close: async () => {
       closing.abort();
       await closeServer(server);

@@ -7,6 +7,11 @@ const minutes = process.env['SIMULATION_MINUTES'] ?? '10';
 const steps = '150';
 /** Each night others: the date says which. */
 const from = String(10_000 + Math.floor(Date.now() / 86_400_000) * 2000);
+/**
+ * Seeds that once failed: a call arrives late at the org, whose people have deleted or moved its record meanwhile (three), and a token
+ * that has expired is shown at the end.
+ */
+const onceFailed = [339, 41_580_013, 41_580_058, 41_580_086];
 /** For the seeds after the one that has found a fault: another change may have moved what it meets. */
 const searchMinutes = '3';
 
@@ -22,6 +27,17 @@ test(`the simulation finds nothing in the seeds of ${minutes} minutes`, async (c
   context.diagnostic(`${seeds} seeds from ${from}`);
   assert.deepEqual(failures, []);
 });
+
+for (const seed of onceFailed)
+  test(`the simulation finds nothing in seed ${seed}`, async () => {
+    const args = ['--seed', String(seed), '--steps', steps, '--once'];
+    const failures: string[] = [];
+    await simulateAll(args, (report) => {
+      if (report.violations.length > 0) failures.push(describeFailure(report, args));
+      return true;
+    });
+    assert.deepEqual(failures, []);
+  });
 
 describe('the simulation notices that', () => {
   for (const [name, { fault, foundBy }] of Object.entries(undone)) {

@@ -30,6 +30,8 @@ import { isRecordPath, recordPage } from './record-page.ts';
 export interface Pipeline {
   /** The answer to a call; undefined where none may be given and the connection must break. */
   answer(call: HttpCall, operation: Operation): Promise<HttpAnswer | undefined>;
+  /** Whether a call with this text in its body has yet to take effect, even if its caller has given it up. */
+  isDelaying(text: string): boolean;
 }
 
 export interface PipelineParts {
@@ -179,6 +181,7 @@ async function runWithTriggers(
 /** Takes a call through the armed faults, the token check and the limits to its work. */
 export function createPipeline(parts: PipelineParts): Pipeline {
   const { faults, settings, closing } = parts;
+  const delayed = new Set<HttpCall>();
   const pause = (ms: number): Promise<unknown> =>
     ms > 0 ? delay(ms, undefined, { signal: closing }) : Promise.resolve();
 
@@ -229,7 +232,9 @@ export function createPipeline(parts: PipelineParts): Pipeline {
     answer: async (call, operation) => {
       const subject = toSubject(call, operation);
       const isData = isDataPath(call.pathname) && operation.name !== 'versions';
+      delayed.add(call);
       await pause(faults.latency(subject) + (isData ? settings.latencyMs : 0));
+      delayed.delete(call);
       const edge = faults.strike(subject, EDGE)?.effect.kind;
       if (edge === 'down') return edgeAnswer(503, 'Service Unavailable');
       if (edge === 'reset') return undefined;
@@ -237,5 +242,6 @@ export function createPipeline(parts: PipelineParts): Pipeline {
       if (edge === 'hang') return new Promise<undefined>(() => undefined);
       return isData ? answerData(call, subject) : answerOther(call, subject);
     },
+    isDelaying: (text) => [...delayed].some(({ body }) => body.includes(text)),
   };
 }

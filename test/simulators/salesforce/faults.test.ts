@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
-import { type Answer, useOrg } from './org.ts';
+import { type Answer, DATA, useOrg } from './org.ts';
 
 const org = useOrg();
 beforeEach(() => org.control('POST', '/reset'));
@@ -87,6 +87,24 @@ describe('faults around the call', () => {
     );
     const hits = (await org.control('GET', '/faults')).body.map((fault: { hits: number }) => fault.hits);
     assert.deepEqual(hits, [1, 1]);
+  });
+
+  it('tell of calls that have yet to take effect, though their caller has given up', async () => {
+    const id = await arm({ match: { recordKey: 'given-up' }, effect: { kind: 'latency', ms: 600_000 } });
+    const caller = new AbortController();
+    const call = fetch(`${org.url}${DATA}/sobjects/Quote__c`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${org.token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ ...QUOTE, External_Id__c: 'given-up' }),
+      signal: caller.signal,
+    });
+    await Promise.all([
+      assert.rejects(call, { name: 'AbortError' }),
+      org.control('GET', `/faults/${id}/await`).then(() => caller.abort()),
+    ]);
+    assert.equal(org.simulator.isDelaying('given-up'), true);
+    assert.equal((await create('in time')).status, 201);
+    assert.equal(org.simulator.isDelaying('in time'), false);
   });
 
   for (const stage of ['before', 'after'] as const) {
