@@ -339,6 +339,18 @@ describe('the inbox of the console, and the page of a hand-off', {
     const attempts = page.getByRole('list', { name: 'Attempts' }).getByRole('listitem');
     await textOf(attempts.first(), /Attempt \d+: Salesforce .*crm_unavailable.*took /s);
     await textOf(now, /The gateway will try again automatically/);
+    await attempts.nth(1).waitFor();
+    const times = await attempts.locator('time').all();
+    const days = new Set<string>();
+    for (const time of times) {
+      const day = new Date((await time.getAttribute('datetime')) ?? '').toDateString();
+      assert.equal(
+        / \d{4}, /.test((await time.textContent()) ?? ''),
+        !days.has(day),
+        'each date stands once',
+      );
+      days.add(day);
+    }
     await check('a hand-off during an outage');
     await gateway.org.disarm();
     await textOf(steps.last(), /^Created in Salesforce.* later$/s);
