@@ -79,13 +79,7 @@ export class EventFeed {
     const { after, limit, maxBytes, order = 'oldest_first' } = query;
     const { start, isBehind, isUpTo, direction, furthest } = walks[order];
     const statement = sql<
-      Omit<StoredEvent, 'sequence'> & {
-        sequence: string | null;
-        last_sequence: string;
-        deleted_through: string;
-        searched_to: string | null;
-        searched: number;
-      }
+      Omit<StoredEvent, 'sequence'> & Searched & { last_sequence: string; deleted_through: string }
     >`
       with searched as materialized (
         select sequence from events where sequence ${isBehind} ${after ?? start} order by sequence ${direction} limit ${readAtOnce}
@@ -93,15 +87,16 @@ export class EventFeed {
         select ${furthest}(sequence) as searched_to, count(*)::integer as searched from searched
       )
       select last_sequence::text, deleted_through::text, searched_to::text, searched,
-        found.sequence::text, id, type, resource_type, resource_id, permission_resource, occurred_at, data, data_omitted
+        found.sequence::text, id, type, resource_type, resource_id, permission_resource, occurred_at, data, data_omitted, is_followed
       from event_counter cross join upto left join lateral (
         select * from (
-          select e.*, sum(octet_length(data)) over (order by sequence ${direction}) - octet_length(data) as bytes_before
+          select e.*, sum(octet_length(data)) over nth - octet_length(data) as bytes_before,
+            lead(true, 1, false) over nth as is_followed
           from (
             select * from events e
             where e.sequence ${isBehind} ${after ?? start} and e.sequence ${isUpTo} upto.searched_to and ${conditions(query)}
             order by e.sequence ${direction} limit ${limit + 1}
-          ) as e
+          ) as e window nth as (order by sequence ${direction})
         ) as e where bytes_before <= ${maxBytes}
       ) as found on true
       order by found.sequence ${direction}`;
@@ -114,14 +109,11 @@ export class EventFeed {
     const last = Number(first.last_sequence);
     if (after !== undefined && (after > last || hasGap(query, Number(first.deleted_through))))
       return undefined;
-    const isCut = first.searched === readAtOnce;
-    return {
-      events: rows.flatMap((row) =>
-        row.sequence === null ? [] : [{ ...row, sequence: Number(row.sequence) }],
-      ),
-      searchedTo: isCut ? Number(first.searched_to) : last,
-      isCut,
-    };
+    const events = rows.flatMap((row) =>
+      row.sequence === null ? [] : [{ ...row, sequence: Number(row.sequence) }],
+    );
+    const cutAt = cutOf(rows);
+    return { events, searchedTo: cutAt ?? last, isCut: cutAt !== undefined };
   }
 
   /**
@@ -218,6 +210,21 @@ const walks = {
     furthest: sql.raw('min'),
   },
 };
+
+interface Searched {
+  sequence: string | null;
+  searched_to: string | null;
+  searched: number;
+  is_followed: boolean | null;
+}
+
+/** Up to where a page of so many bytes or searched events goes; undefined where it goes to the end. */
+function cutOf(rows: readonly Searched[]): number | undefined {
+  const row = rows.at(-1);
+  // Without hidden fields, all of these may fit on the page.
+  if (row?.is_followed) return Number(row.sequence);
+  return row?.searched === readAtOnce ? Number(row.searched_to) : undefined;
+}
 
 function hasGap({ after = 0, order }: FeedQuery, deletedThrough: number): boolean {
   return order !== 'newest_first' && after < deletedThrough;

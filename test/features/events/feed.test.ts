@@ -225,6 +225,18 @@ describe('the feed', () => {
     const health = (await (await gateway.request('/v1/healthz')).json()) as { changes: object };
     assert.partialDeepStrictEqual(health.changes, { connected: true });
   });
+
+  test('misses no event where hidden fields are long', async () => {
+    const details = `{"text":"${'x'.repeat(200_000)}"}`;
+    const ids = await Promise.all(Array.from({ length: 24 }, () => newQuote(details)));
+    for (const id of ids) await feed.until(({ resource }) => resource.id === id);
+    const as = await gateway.newConsumer({ resource: 'quotes', actions: ['read'], fields: ['name'] });
+    for (const order of ['oldest_first', 'newest_first']) {
+      const found = await new FeedReader(gateway.request, { as, query: `order=${order}` }).next();
+      const seen = found.map(({ resource }) => resource.id).filter((id) => ids.includes(id));
+      assert.deepEqual(seen.toSorted(), ids.toSorted(), order);
+    }
+  });
 });
 
 test('without the reader there is no feed', async () => {
