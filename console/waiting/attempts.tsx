@@ -7,15 +7,13 @@ import { Ago, areOfOneDay, duration, inWords, timeOfDay } from '../shared/time.t
 type Attempt = NonNullable<AcceptedHandoff['latest_attempts']>[number];
 
 const shownAtFirst = 3;
-/** As many as the service keeps. */
-const mostKept = 20;
 
 /** Attempts to deliver a hand-off with their outcomes, the newest first, and when the next one is. */
 export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
   const [isWhole, showAll] = useState(false);
   const { attempts, latest_attempts: latest = [], status } = handoff;
   const isRunning = status === 'accepted' && attempts > 0 && latest.at(-1)?.number !== attempts;
-  const kept = Math.min(attempts, mostKept);
+  const kept = countKept(handoff);
   const shown = isWhole ? kept : Math.min(kept, shownAtFirst);
   const attemptOf = (number: number) => latest.find((one) => one.number === number);
   return (
@@ -41,6 +39,11 @@ export function Attempts({ handoff }: { handoff: AcceptedHandoff }): VNode {
       )}
     </>
   );
+}
+
+/** Without those before the oldest one that is recorded: they are kept no longer, or were cut off. */
+function countKept({ attempts, latest_attempts: [oldest] = [] }: AcceptedHandoff): number {
+  return attempts - (oldest?.number ?? Math.max(attempts, 1)) + 1;
 }
 
 function Next({ at }: { at: string | null | undefined }): VNode {
