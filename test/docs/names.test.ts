@@ -43,7 +43,7 @@ describe('what the documentation names exists', () => {
   test('settings', () => {
     const keys = new Set(Object.keys(settingsTable));
     const groups = [...keys].filter((key) => key.includes('.')).map((key) => key.split('.')[0]);
-    // Fields of the health and of a booking's details, events, audit events, attributes of spans, and a file, that begin like settings.
+    // Fields of the health and of a booking's details, events, audit events, attributes of spans, and files, that begin like settings.
     const others = new Set([
       ...[
         'crm.reason',
@@ -57,7 +57,7 @@ describe('what the documentation names exists', () => {
       ],
       ...['handoff.request_id', 'handoff.consumer_id', 'handoff.crm.records'],
       ...['handoff.created', 'handoff.failed', 'handoff.awaiting_approval'],
-      ...['handoff.approved', 'handoff.rejected', 'handoff.log'],
+      ...['handoff.approved', 'handoff.rejected', 'handoff.log', 'handoff.ts'],
     ]);
     const pattern = new RegExp(`^(?:${[...new Set(groups)].join('|')})\\.\\w+(?![\\w.(])`, 'g');
     assert.deepEqual(
