@@ -1,4 +1,4 @@
-import { createServer as createPlainServer, type RequestListener } from 'node:http';
+import { createServer as createPlainServer, METHODS, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import { parse } from 'node:querystring';
 import { AjvCompiler } from '@fastify/ajv-compiler';
@@ -15,6 +15,7 @@ import type { Authenticate, BearerTokens, Sessions } from '../identity/consumers
 import { monotonicMs } from '../platform/base/chance.ts';
 import { currentSchema, noExample } from '../platform/base/current-schema.ts';
 import { compileNetworks, isAddressOrNetwork, networkOf } from '../platform/base/networks.ts';
+import { Problem } from '../platform/base/problem.ts';
 import {
   type ConnectionEnd,
   type ConnectionLimits,
@@ -48,14 +49,7 @@ import {
 } from './pipeline/body.ts';
 import { takeOverCount } from './pipeline/pass-on.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
-import {
-  methodNotAllowed,
-  readActor,
-  readIdempotencyKey,
-  refuseUnknownPaths,
-  refuseUnusualMethods,
-  requireHost,
-} from './pipeline/request-head.ts';
+import { readActor, readIdempotencyKey, refuseUnknownPaths, requireHost } from './pipeline/request-head.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { runRoute } from './pipeline/run-route.ts';
 import { boundFaults, formats, readOnlyFields, readQueryValues } from './pipeline/schema-faults.ts';
@@ -123,7 +117,6 @@ function compileOnce(schema: object): ReturnType<typeof compile> {
 
 export function createServer(options: ServerOptions): Server {
   const { routes, log, arrivalTimes = usualArrivalTimes } = options;
-  const allowed = allowedBy(routes);
   const app = Fastify({
     logger: false,
     genReqId: requestIdOf,
@@ -161,15 +154,17 @@ export function createServer(options: ServerOptions): Server {
       takeOverCount,
       setCommonHeaders,
       requireHost,
-      refuseUnusualMethods(allowed),
-      refuseUnknownPaths([...allowed.keys()]),
+      refuseUnknownPaths(routes.map(({ path }) => path)),
     ]),
   );
   closeConnections(app, options);
   app.setErrorHandler(answerError);
+  for (const method of METHODS) {
+    if (!app.supportedMethods.includes(method) && method !== 'CONNECT') app.addHttpMethod(method);
+  }
   const secretWrites = new SecretWrites();
   for (const route of routes) register(app, route, options, secretWrites);
-  answerOtherMethods(app, allowed, options);
+  answerOtherMethods(app, routes, options);
   return app;
 }
 
@@ -284,12 +279,9 @@ function announceEnd({ deprecation }: Route): Step | undefined {
   return headers && ((_, reply) => void reply.headers(headers));
 }
 
-function answerOtherMethods(
-  app: FastifyInstance,
-  allowed: ReadonlyMap<string, string[]>,
-  options: ServerOptions,
-): void {
-  for (const [url, allow] of allowed) {
+function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], options: ServerOptions): void {
+  for (const [url, methods] of groupByPath(routes)) {
+    const allow = [...methods, ...(methods.includes('GET') ? ['HEAD'] : []), 'OPTIONS'].sort();
     const others = app.supportedMethods.filter((method) => !allow.includes(method));
     app.route({
       method: 'OPTIONS',
@@ -305,21 +297,16 @@ function answerOtherMethods(
       method: others,
       url,
       onRequest: async ({ method }) => {
-        throw methodNotAllowed(method, allow);
+        throw new Problem('method_not_allowed', `${method} isn't allowed here.`, { allow });
       },
       handler: async () => undefined,
     });
   }
 }
 
-/** Methods by path. */
-function allowedBy(routes: readonly Route[]): Map<string, string[]> {
+function groupByPath(routes: readonly Route[]): Map<string, string[]> {
   const methods = new Map<string, string[]>();
-  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? ['OPTIONS']), method]);
-  for (const allow of methods.values()) {
-    if (allow.includes('GET')) allow.push('HEAD');
-    allow.sort();
-  }
+  for (const { path, method } of routes) methods.set(path, [...(methods.get(path) ?? []), method]);
   return methods;
 }
 

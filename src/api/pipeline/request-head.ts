@@ -51,27 +51,6 @@ function refuseHost(message: string): never {
   });
 }
 
-export function methodNotAllowed(method: string, allow: string[]): Problem {
-  return new Problem('method_not_allowed', `${method} isn't allowed here.`, { allow });
-}
-
-/** Keeps methods like PROPFIND out of the router, which compiles all paths for each method that it knows. */
-export function refuseUnusualMethods(allowed: ReadonlyMap<string, string[]>): Step {
-  const known = Array.from(allowed, ([path, allow]) => ({ parts: path.split('/'), allow }));
-  return ({ is404, method, url }) => {
-    if (!is404) return;
-    const [path = ''] = url.split('?', 1);
-    const asked = path.split('/');
-    const allow = allowed.get(path) ?? known.find(({ parts }) => fits(asked, parts))?.allow;
-    if (allow !== undefined) throw methodNotAllowed(method, allow);
-  };
-}
-
-function fits(asked: readonly string[], parts: readonly string[]): boolean {
-  if (asked.length !== parts.length) return false;
-  return parts.every((part, i) => (part.startsWith(':') ? asked[i] !== '' : part === asked[i]));
-}
-
 /** A path with more characters or parts is nobody's slip of the pen. */
 const longestPath = 200;
 const mostParts = 8;
