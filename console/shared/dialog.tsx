@@ -59,7 +59,7 @@ export function Question({
   };
   return (
     <Dialog onClose={onClose} {...rest}>
-      <form onSubmit={submit}>
+      <form onSubmit={submit} onKeyDown={ignoreHeld}>
         {children}
         {problem && <ProblemAlert problem={problem} />}
         <div class="buttons">
@@ -78,4 +78,9 @@ export function Question({
 /** A double click on what opened the dialog ends on its buttons, and is not meant for them. */
 function ignoreSecond(event: MouseEvent): void {
   if (event.detail > 1) event.preventDefault();
+}
+
+/** Enter that opened the dialog and is held down is not meant for it either. */
+function ignoreHeld(event: KeyboardEvent): void {
+  if (event.key === 'Enter' && event.repeat) event.preventDefault();
 }

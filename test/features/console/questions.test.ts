@@ -46,7 +46,7 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     );
   const isFocused = (element: Locator) => element.and(element.page().locator(':focus')).waitFor();
 
-  test('no button deletes, withdraws or rotates at one click; Escape closes its question, and the focus returns', async () => {
+  test('no button deletes, withdraws or rotates at one click or with a key that is held; Escape closes its question, and the focus returns', async () => {
     await wait('Never decided');
     const { page, close } = await openSignedIn(browser, gateway, gateway.admin);
     const written: string[] = [];
@@ -70,12 +70,20 @@ describe('what the console asks before it acts, and where the keyboard is afterw
       assert.deepEqual([...names].toSorted(), [...expected]);
       for (const text of names) {
         const button = found.filter({ hasText: text }).first();
-        await button.click();
         const dialog = page.getByRole('dialog');
-        await dialog.waitFor();
-        await page.keyboard.press('Escape');
-        await dialog.waitFor({ state: 'detached' });
-        await isFocused(button);
+        const hold = async () => {
+          await page.keyboard.down('Enter');
+          await dialog.waitFor();
+          await page.keyboard.down('Enter');
+          await page.keyboard.up('Enter');
+        };
+        for (const open of [() => button.click(), hold]) {
+          await open();
+          await dialog.waitFor();
+          await page.keyboard.press('Escape');
+          await dialog.waitFor({ state: 'detached' });
+          await isFocused(button);
+        }
       }
     }
     assert.deepEqual(written, []);
