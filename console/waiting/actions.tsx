@@ -17,8 +17,7 @@ interface ActionsProps {
 }
 
 /** A key presses the button that names it in `aria-keyshortcuts`. */
-export function Actions({ handoff, decisions: { act, show }, onDecided }: ActionsProps): VNode {
-  const [asking, ask] = useState<'reject' | 'withdraw' | undefined>();
+export function Actions({ handoff, decisions: { act, ask, show }, onDecided }: ActionsProps): VNode {
   const session = useSession();
   const { external_id: id } = handoff;
   const { canDecide, canRetry, canCancel } = rightsOn(handoff, session);
@@ -31,46 +30,59 @@ export function Actions({ handoff, decisions: { act, show }, onDecided }: Action
     void act((handoffs) => handoffs.retry(id), `Retrying ${handoffName(handoff)}.`).catch((error: unknown) =>
       show(problemFrom(error)),
     );
-  const end: Act = (change, done) => {
-    const ended = act(change, done);
-    return ended.then(() => onDecided?.(handoff));
-  };
-  const question = { handoff, act: end, onClose: () => ask(undefined) };
   if (approving) return <Undo id={id} until={approving.undoUntil} />;
   return (
-    <>
-      <div class="buttons" tabindex={-1}>
-        {canDecide && (
-          <button key="approve" type="button" class="primary" aria-keyshortcuts="A" onClick={single(approve)}>
-            Approve
-          </button>
-        )}
-        {canDecide && (
-          <button
-            key="reject"
-            type="button"
-            class="plain"
-            aria-keyshortcuts="R"
-            onClick={single(() => ask('reject'))}
-          >
-            Reject…
-          </button>
-        )}
-        {canRetry && (
-          <button key="retry" type="button" class="plain" onClick={single(retry)}>
-            Retry
-          </button>
-        )}
-        {canCancel && (
-          <button key="withdraw" type="button" class="plain" onClick={single(() => ask('withdraw'))}>
-            Withdraw…
-          </button>
-        )}
-      </div>
-      {asking === 'reject' && <RejectQuestion {...question} />}
-      {asking === 'withdraw' && <WithdrawQuestion {...question} />}
-    </>
+    <div class="buttons" tabindex={-1}>
+      {canDecide && (
+        <button key="approve" type="button" class="primary" aria-keyshortcuts="A" onClick={single(approve)}>
+          Approve
+        </button>
+      )}
+      {canDecide && (
+        <button
+          key="reject"
+          type="button"
+          class="plain"
+          aria-keyshortcuts="R"
+          onClick={single(() => ask({ what: 'reject', handoff }))}
+        >
+          Reject…
+        </button>
+      )}
+      {canRetry && (
+        <button key="retry" type="button" class="plain" onClick={single(retry)}>
+          Retry
+        </button>
+      )}
+      {canCancel && (
+        <button
+          key="withdraw"
+          type="button"
+          class="plain"
+          onClick={single(() => ask({ what: 'withdraw', handoff }))}
+        >
+          Withdraw…
+        </button>
+      )}
+    </div>
   );
+}
+
+/** Stands beside what it is about: a row may go while somebody types. */
+export function DecisionQuestion({
+  decisions: { act, asked, ask },
+  onDecided,
+}: Omit<ActionsProps, 'handoff'>): VNode | null {
+  if (asked === undefined) return null;
+  const { what, handoff } = asked;
+  const end: Act = async (change, done) => {
+    await act(change, done);
+    // First: nothing beside an open dialog can have the focus.
+    ask(undefined);
+    onDecided?.(handoff);
+  };
+  const question = { handoff, act: end, onClose: () => ask(undefined) };
+  return what === 'reject' ? <RejectQuestion {...question} /> : <WithdrawQuestion {...question} />;
 }
 
 /** In place of the buttons, while an approval can be taken back or is on its way. */

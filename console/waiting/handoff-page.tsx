@@ -11,7 +11,7 @@ import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
 import { CopyableId, Details } from '../shared/value.tsx';
-import { Actions } from './actions.tsx';
+import { Actions, DecisionQuestion } from './actions.tsx';
 import { AskedBy, stateOf, wordOf } from './handoff-parts.tsx';
 import { type Life, readLife, type Subject } from './read-handoff.ts';
 import { openStatuses } from './read-handoffs.ts';
@@ -162,6 +162,7 @@ function Overview({ life: { handoff, subject }, decisions }: OverviewProps): VNo
         </dd>
       </dl>
       <Actions handoff={handoff} decisions={decisions} />
+      <DecisionQuestion decisions={decisions} />
     </section>
   );
 }

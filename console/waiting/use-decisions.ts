@@ -1,4 +1,4 @@
-import type { HandoffClient } from '@handoff-gateway/client';
+import type { AcceptedHandoff, HandoffClient } from '@handoff-gateway/client';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Problem } from '../shared/api.ts';
 import { useSession } from '../shared/session.ts';
@@ -9,8 +9,17 @@ export type Act = (
   done: string,
 ) => Promise<void>;
 
+/** What somebody is asked before a hand-off is rejected or withdrawn. */
+interface Asked {
+  what: 'reject' | 'withdraw';
+  /** As it was seen. */
+  handoff: AcceptedHandoff;
+}
+
 export interface Decisions {
   act: Act;
+  asked: Asked | undefined;
+  ask(asked: Asked | undefined): void;
   problem: Problem | undefined;
   show(problem: Problem): void;
 }
@@ -18,6 +27,7 @@ export interface Decisions {
 /** Decisions on a page that reads hand-offs again after each. Approvals are sent when the page is left. */
 export function useDecisions(reload: () => Promise<void>): Decisions {
   const { client, approvals, say } = useSession();
+  const [asked, ask] = useState<Asked | undefined>();
   const [problem, show] = useState<Problem | undefined>();
   const [, setChanges] = useState(0);
   /** External ID of the approval that failed last. */
@@ -47,5 +57,5 @@ export function useDecisions(reload: () => Promise<void>): Decisions {
       await latest.current();
     }
   };
-  return { act, problem, show };
+  return { act, asked, ask, problem, show };
 }

@@ -21,7 +21,7 @@ import {
 } from '../shared/parts.tsx';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
-import { Actions, rightsOn } from './actions.tsx';
+import { Actions, DecisionQuestion, rightsOn } from './actions.tsx';
 import { AskedBy, detailsIn, stateOf, wordOf } from './handoff-parts.tsx';
 import { useInboxKeys } from './inbox-keys.ts';
 import { noteName, useNames } from './names.ts';
@@ -89,12 +89,16 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
     for (const one of open) if (one.request) noteName(session, pathOfRecord(one), one.request.result.name);
   }, [open]);
   const { attributesOf, goOnFrom } = useInboxKeys(open);
+  const question = <DecisionQuestion key="question" decisions={decisions} onDecided={goOnFrom} />;
   if (open.length === 0)
     return (
-      <div class="empty">
-        <p>Nothing is waiting.</p>
-        <p>Hand-offs wait here while {crmName} isn't responding, or until a colleague approves them.</p>
-      </div>
+      <>
+        {question}
+        <div class="empty">
+          <p>Nothing is waiting.</p>
+          <p>Hand-offs wait here while {crmName} isn't responding, or until a colleague approves them.</p>
+        </div>
+      </>
     );
   const columns: Column<AcceptedHandoff>[] = [
     {
@@ -134,6 +138,7 @@ function Inbox({ handoffs: { open, isCut }, decisions }: InboxProps): VNode {
   ];
   return (
     <>
+      {question}
       <Table
         caption="Waiting hand-offs"
         columns={columns}

@@ -111,6 +111,28 @@ describe('the inbox of the console, and the page of a hand-off', {
     await close();
   });
 
+  test('a reason that somebody types stays, and decides on nothing else, where somebody else was faster', async () => {
+    const { page, close, ids } = await openInbox('Next in line', 'Decided elsewhere');
+    await rowOf(page, 'Decided elsewhere').getByRole('button', { name: 'Reject…' }).press('Enter');
+    const dialog = page.getByRole('dialog', { name: 'Reject Decided elsewhere?' });
+    await page.keyboard.type('t');
+    const path = `/v1/handoffs/${ids[1]}/approve`;
+    assert.equal((await gateway.request(path, { method: 'POST', as: gateway.admin })).status, 202);
+    await untilHandoff(gateway, ids[1] as string);
+    await page.clock.runFor(5000);
+    const done = page.getByRole('region', { name: 'Done hand-offs' }).getByRole('row');
+    await done.filter({ hasText: 'Decided elsewhere' }).waitFor();
+    await page.keyboard.type('aking a');
+    assert.equal(await dialog.getByLabel('Reason').inputValue(), 'taking a');
+    await page.keyboard.press('Enter');
+    await dialog.getByRole('alert').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    assert.equal(await page.getByRole('button', { name: 'Undo' }).count(), 0);
+    assert.notEqual(await page.evaluate('document.activeElement.tagName'), 'BODY');
+    await close();
+  });
+
   for (const [width, height] of [
     [720, 450],
     [390, 844],
