@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox';
 import { type Call, everything, isFieldVisible, modeOf, withChanges } from '../platform/base/call.ts';
 import { now } from '../platform/base/chance.ts';
+import { forgetOldest } from '../platform/base/forget-oldest.ts';
 import type { Offers } from '../platform/base/offers.ts';
 import { crmProblems, Problem } from '../platform/base/problem.ts';
 import { shownOfMember, withMember } from './included-member.ts';
@@ -53,7 +54,7 @@ async function findUnlessMissing(
   const record = await records.find(member, id, call);
   if (record !== undefined) return record;
   missing.set(id, now() + missingMs);
-  for (const oldest of missing.keys().take(Math.max(0, missing.size - mostMissing))) missing.delete(oldest);
+  forgetOldest(missing, mostMissing);
   return undefined;
 }
 
