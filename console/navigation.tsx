@@ -57,11 +57,9 @@ function showCurrent(nav: HTMLElement | null): void {
   const link = nav?.querySelector('[aria-current]');
   const header = nav?.parentElement;
   if (!nav || !link || !header) return;
-  const [at, row, column] = [link, nav, header].map((element) => element.getBoundingClientRect()) as [
-    DOMRect,
-    DOMRect,
-    DOMRect,
-  ];
+  const at = link.getBoundingClientRect();
+  const row = nav.getBoundingClientRect();
+  const column = header.getBoundingClientRect();
   nav.scrollLeft += at.left + at.width / 2 - row.left - row.width / 2;
   if (at.bottom > column.bottom || at.top < column.top) header.scrollTop += at.top - column.top - at.height;
 }

@@ -213,6 +213,6 @@ function readPage(path: string): ReadPage<FeedEvent> {
 }
 
 function readEvent(text: string): FeedEvent {
-  const [data = 'null', record] = ['data', 'record'].map((name) => fieldOf(text, name));
-  return { ...(JSON.parse(text) as FeedEvent), data, record };
+  const data = fieldOf(text, 'data') ?? 'null';
+  return { ...(JSON.parse(text) as FeedEvent), data, record: fieldOf(text, 'record') };
 }

@@ -8,13 +8,13 @@ type Saved = { saved: number } | { setByOther: number };
 export class ShareSaver {
   readonly #send: Caller['send'];
   readonly #path: string;
-  /** What the service has, as far as this tab knows. */
+  /** The share that this tab last learnt. */
   #known: number;
   /** Entity tag of the known share; undefined until the slider has moved and it is read. */
   #tag: string | undefined;
   /** Undefined when everything is sent. */
   #chosen: number | undefined;
-  /** What the service may have without that anybody else has set it: the known share, and what is sent without an answer so far. */
+  /** Shares that nobody else has set, if the service has one of them: the known one, and those sent without an answer so far. */
   #own: Set<number>;
   /** Changes so far. Answers of two that were under way together may come in any order. */
   #sent = 0;

@@ -39,7 +39,7 @@ export function timeOfDay(at: number): string {
   return new Date(at).toLocaleTimeString(locale, { timeStyle: 'medium' });
 }
 
-export function areOfOneDay(one: number, other: number): boolean {
+export function isSameDay(one: number, other: number): boolean {
   return new Date(one).toDateString() === new Date(other).toDateString();
 }
 

@@ -2,7 +2,7 @@ import type { AcceptedHandoff } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { withCrmName } from '../shared/page-facts.ts';
-import { Ago, areOfOneDay, duration, inWords, timeOfDay } from '../shared/time.tsx';
+import { Ago, duration, inWords, isSameDay, timeOfDay } from '../shared/time.tsx';
 
 type Attempt = NonNullable<AcceptedHandoff['latest_attempts']>[number];
 
@@ -74,7 +74,7 @@ function Outcome({ number, attempt, above, isRunning }: OutcomeProps): VNode {
     );
   const { at, duration_ms, problem } = attempt;
   const began = Date.parse(at);
-  const hasDateAbove = above !== undefined && areOfOneDay(began, Date.parse(above.at));
+  const hasDateAbove = above !== undefined && isSameDay(began, Date.parse(above.at));
   return (
     <>
       <p>

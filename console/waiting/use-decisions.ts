@@ -9,7 +9,7 @@ export type Act = (
   done: string,
 ) => Promise<void>;
 
-/** What somebody is asked before a hand-off is rejected or withdrawn. */
+/** Question before a hand-off is rejected or withdrawn. */
 interface Asked {
   what: 'reject' | 'withdraw';
   /** As it was seen. */
