@@ -63,8 +63,8 @@ export interface Stage {
   replicas: Replica[];
   database: CommonDatabase;
   org: Control;
-  /** Whether a lost call may still make this record: nobody in the org touches it before. */
-  isStillArriving: (id: string) => boolean;
+  /** False while a lost call may still make this record: nobody in the org touches it before. */
+  hasArrived: (id: string | undefined) => boolean;
   partner: Control;
   receiver: Receiver;
   client: Client;
@@ -144,7 +144,7 @@ export async function setStage(
     replicas,
     database,
     org: new Control(world, org.url, operator),
-    isStillArriving: org.isDelaying,
+    hasArrived: (id) => id !== undefined && !org.isDelaying(id),
     partner: new Control(world, partner.url, operator),
     receiver,
     client,

@@ -271,8 +271,8 @@ export const fetchToken: Action = async ({ client, credentials, journal, world }
 };
 
 /** Records that people in the org may work with. */
-function freeInOrg({ auditor, isStillArriving }: Stage): Known[] {
-  return auditor.records.freeInOrg().filter(({ id }) => id !== undefined && !isStillArriving(id));
+function freeInOrg({ auditor, hasArrived }: Stage): Known[] {
+  return auditor.records.freeInOrg().filter(({ id }) => hasArrived(id));
 }
 
 /** Somebody in the org deletes a record, or takes it out of the recycle bin. */
@@ -301,7 +301,7 @@ export const deleteLost: Action = async (stage, random) => {
   const { collection, trip } = known.creation;
   const [row] = await stage.org.do<Row[]>('GET', `records/${objectOf(collection)}?Trip_Id__c=${trip}`);
   const id = String(row?.['External_Id__c']);
-  if (row === undefined || known.write.isOver || stage.isStillArriving(id)) return;
+  if (row === undefined || known.write.isOver || !stage.hasArrived(id)) return;
   known.isDeleted = true;
   await stage.org.do('POST', `records/${objectOf(collection)}/delete?External_Id__c=${id}`);
   stage.journal.note(`in the org: delete ${id}, of which nobody has heard`);

@@ -71,7 +71,7 @@ async function deleteMade(
     await world.pause(1000);
     for (const known of among) {
       if (known.isDeleted || !(await isMade(stage, known))) continue;
-      if (known.id === undefined || stage.isStillArriving(known.id)) continue;
+      if (!stage.hasArrived(known.id)) continue;
       const { isBusy } = known;
       Object.assign(known, { isDeleted: true, isBusy: true });
       const object = objectOf(known.creation.collection);

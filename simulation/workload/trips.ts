@@ -134,7 +134,7 @@ export const deleteItem: Action = async (stage, random) => {
   const trip = pickTrip(stage, random);
   const made = trip?.items.filter(
     ({ id, isMade, isDeleted, waiting }) =>
-      isMade && !isDeleted && waiting === undefined && id !== undefined && !stage.isStillArriving(id),
+      isMade && !isDeleted && waiting === undefined && stage.hasArrived(id),
   );
   if (trip === undefined || made === undefined || made.length === 0) return;
   const item = random.pick(made);

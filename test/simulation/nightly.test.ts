@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { describeFailure, simulateAll } from '../../simulation/main.ts';
 import { undone } from '../../simulation/undone.ts';
+import { failuresOf } from './failures.ts';
 
 const minutes = process.env['SIMULATION_MINUTES'] ?? '10';
 const steps = '150';
@@ -30,13 +31,7 @@ test(`the simulation finds nothing in the seeds of ${minutes} minutes`, async (c
 
 for (const seed of onceFailed)
   test(`the simulation finds nothing in seed ${seed}`, async () => {
-    const args = ['--seed', String(seed), '--steps', steps, '--once'];
-    const failures: string[] = [];
-    await simulateAll(args, (report) => {
-      if (report.violations.length > 0) failures.push(describeFailure(report, args));
-      return true;
-    });
-    assert.deepEqual(failures, []);
+    assert.deepEqual(await failuresOf(['--seed', String(seed), '--steps', steps, '--once']), []);
   });
 
 describe('the simulation notices that', () => {

@@ -5,17 +5,9 @@ import { describe, test } from 'node:test';
 import { describeFailure, simulateAll } from '../../simulation/main.ts';
 import { undone } from '../../simulation/undone.ts';
 import type { Report } from '../../simulation/worker.ts';
+import { failuresOf } from './failures.ts';
 
 const root = join(import.meta.dirname, '../..');
-
-async function failuresOf(args: string[]): Promise<string[]> {
-  const failures: string[] = [];
-  await simulateAll(args, (report) => {
-    if (report.violations.length > 0) failures.push(describeFailure(report, args));
-    return true;
-  });
-  return failures;
-}
 
 describe('the simulation', () => {
   test('finds nothing in forty short seeds', async () => {
