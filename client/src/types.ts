@@ -849,7 +849,7 @@ export interface History {
 export interface HistoryEntry {
   /** When it happened. For changes in the CRM, the CRM's time in whole seconds. */
   at: string;
-  /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, whoever did it. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
+  /** `requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anyone. `step`: of a reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints. Known values: `requested`, `awaiting_approval`, `approved`, `rejected`, `accepted`, `created`, `updated`, `step`, `delivered`, `delivery_failed`, `failed`, `cancelled`, `deleted`, `restored`. Others may be added; treat an unknown one as such. */
   kind: 'requested' | 'awaiting_approval' | 'approved' | 'rejected' | 'accepted' | 'created' | 'updated' | 'step' | 'delivered' | 'delivery_failed' | 'failed' | 'cancelled' | 'deleted' | 'restored' | (string & {});
   /** Who did it; null if unknown or hidden. */
   by: {

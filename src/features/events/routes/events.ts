@@ -157,7 +157,7 @@ export function listEventsRoute(parts: EventParts, cursors: CursorCodec): Route 
     tool: {
       name: 'list_events',
       description:
-        'See what has happened to members, quotes, bookings, hand-offs and reservations, whoever did it, oldest first. Keep next_cursor ' +
+        'See what has happened to members, quotes, bookings, hand-offs and reservations, by anyone, oldest first. Keep next_cursor ' +
         'and go on from it later. Costs no CRM call; with include, one at most.',
     },
     request: { query },

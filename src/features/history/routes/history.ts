@@ -55,7 +55,7 @@ const historyEntry = Type.Object(
     kind: Type.Enum(historyKinds, {
       description:
         '`requested`: a consumer asked for it, at `endpoint`. `awaiting_approval`, `approved`, `rejected`, `accepted`: of a ' +
-        'hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, whoever did it. `step`: of a ' +
+        'hand-off that was answered 202. `created`, `updated`, `deleted`, `restored`: in the CRM, by anyone. `step`: of a ' +
         'reservation. `delivered`, `delivery_failed`: an event, to one of your own webhook endpoints.',
       examples: ['updated'],
     }),
