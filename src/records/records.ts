@@ -188,6 +188,7 @@ export interface ListQuery {
 export interface ListedRecord {
   id: string;
   at: string;
+  /** The record as `represent` wrote it, in UTF-8. */
   json: Buffer;
 }
 

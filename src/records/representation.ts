@@ -123,6 +123,7 @@ export function schemaName({ name }: Resource): string {
   return `${name[0]?.toUpperCase()}${name.slice(1)}`;
 }
 
+/** Values in the CRM may be empty, or not of the field's type. */
 function orNull({ schema }: Field): TSchema {
   const { description, ...type } = schema as TSchema & { description?: string };
   return Type.Union([type, Type.Null()], description === undefined ? {} : { description });

@@ -23,6 +23,7 @@ export interface PassedKey {
 export interface PassedRequest {
   method: string;
   url: string;
+  /** JSON text. */
   body: string | undefined;
   ifMatch?: string | undefined;
   actor: string | undefined;

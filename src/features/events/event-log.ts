@@ -43,6 +43,7 @@ export interface NewEvent {
   resource: { type: string; id: string };
   /** RFC 3339. */
   occurredAt: string;
+  /** JSON text, as GET answers it. */
   data: string;
   permission: PermissionResource;
   consumerId?: string | undefined;

@@ -24,6 +24,7 @@ export interface EndpointPosition {
   id: string;
 }
 
+/** The endpoints. An id counts only together with the consumer that the endpoint belongs to. */
 export class EndpointsTable {
   readonly #database: Database;
 
@@ -76,6 +77,7 @@ export class EndpointsTable {
     return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
   }
 
+  /** Where a token changes the URL, the endpoint keeps of its scopes only those of the token. */
   async change(
     { id: consumerId, scopes }: Pick<Caller, 'id' | 'scopes'>,
     id: string,

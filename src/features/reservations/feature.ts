@@ -227,6 +227,7 @@ function open(core: ReservationsCore, { crm, dining }: Connectors, plans: PlansT
   return made;
 }
 
+/** Reservations that are in progress still need their data. */
 async function erase(memberId: string, { database }: ErasureStores): Promise<Erasure> {
   const plans = await new PlansTable(database).eraseMember(memberId);
   const erased = plans.filter((plan) => plan.is_erased).map(({ id }) => id);

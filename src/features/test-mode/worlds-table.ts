@@ -37,6 +37,7 @@ export interface WorldSize {
 
 export interface Written {
   content: string;
+  /** JSON text. */
   filters: string;
 }
 

@@ -47,6 +47,7 @@ export function createPassword({
       }
       return known;
     },
+    /** Reads it again after the partner has refused this one; whether there is another one now. */
     isReplaced: async (refused: string): Promise<boolean> => {
       await refresh();
       return known !== undefined && known !== refused;
