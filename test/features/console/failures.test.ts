@@ -116,7 +116,8 @@ describe('what operators do in a browser, and what can go wrong', {
     await close();
   });
 
-  test('retries a hand-off that failed, and cancels one that waits', async () => {
+  test('retries a hand-off that failed, and cancels one that waits', async (context) => {
+    context.after(() => gateway.org.disarm());
     const member_id = randomUUID();
     const failed = await accept(gateway, { member_id });
     const { page, close } = await open(gateway.console);
@@ -129,7 +130,7 @@ describe('what operators do in a browser, and what can go wrong', {
     await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const waiting = page.getByRole('row').filter({ hasText: await accept(gateway) });
     await waiting.getByRole('button', { name: 'Withdraw…' }).click();
-    await waiting.getByRole('button', { name: 'Withdraw now' }).click();
+    await page.getByRole('button', { name: 'Withdraw now' }).click();
     await waiting.getByText('cancelled', { exact: true }).waitFor();
     assert.equal(await waiting.getByRole('button').count(), 0);
     await gateway.org.disarm();

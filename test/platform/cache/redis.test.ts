@@ -8,6 +8,7 @@ import { CacheUnavailable, type SharedCache } from '../../../src/platform/cache/
 import { sharedCacheConformance } from '../../conformance/shared-cache.ts';
 import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
+import { freePort } from '../../support/ports.ts';
 import { findRedis, type RedisServer, startRedis } from '../../support/redis.ts';
 
 const shared = await findRedis();
@@ -145,7 +146,9 @@ it('connects again when the server has become a replica: its name may lead to an
 it('a node of a Cluster is refused in words, though it answers', {
   skip: !own && 'no redis-server',
 }, async () => {
-  const node = (await startRedis({ more: ['--cluster-enabled', 'yes'] })) as RedisServer;
+  // Else its bus takes a port that is larger by 10,000, which may not be free.
+  const bus = ['--cluster-port', String(await freePort())];
+  const node = (await startRedis({ more: ['--cluster-enabled', 'yes', ...bus] })) as RedisServer;
   const { log, lines } = recordLog();
   const cache = createRedisCache({ url: node.url, log });
   try {
