@@ -328,6 +328,18 @@ export const revokeTokens: Action = async ({ org, journal }) => {
   journal.note('the org revokes all tokens');
 };
 
+/** The org tells nobody who its user is: whoever asks for the service's health has it make metered calls, also without a budget. */
+export const hideUser: Action = async ({ org, client, world, replicas, journal }, random) => {
+  const effect = { kind: 'error', status: 403, errorCode: 'FORBIDDEN', message: 'not for this app' };
+  for (const operation of ['userinfo', 'identity'])
+    await org.do('POST', 'faults', { match: { operation }, effect, times: 20 });
+  journal.note('the org hides its user');
+  for (let asked = 0; asked < 4; asked++) {
+    await world.pause(random.between(500, 4000));
+    await client.send({ method: 'GET', path: '/v1/healthz', as: 'boss' }, random.pick(replicas));
+  }
+};
+
 export const failReceiver: Action = async ({ receiver, world, journal }, random) => {
   receiver.failsPercent = random.pick([10, 50, 100]);
   journal.note(`the receiver fails ${receiver.failsPercent} %`);

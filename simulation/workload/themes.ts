@@ -41,6 +41,7 @@ export const weights = {
   takeOverHandoff: 0,
   takeOverReservation: 0,
   takeOverCall: 0,
+  hideUser: 0,
 };
 
 export type StepName = keyof typeof weights;
@@ -132,7 +133,7 @@ export const themes: Record<Theme, ThemePlan> = {
   },
   // The calls of the day are few: replicas share them.
   sharedCalls: {
-    weights: { takeOverCall: 12, suspend: 1, suspendAt: 0, kill: 1, cut: 1, failOrg: 4 },
+    weights: { takeOverCall: 12, hideUser: 3, suspend: 1, suspendAt: 0, kill: 1, cut: 1, failOrg: 4 },
     pausePercent: 3,
   },
 };

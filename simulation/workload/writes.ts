@@ -180,7 +180,8 @@ export const change: Action = async (stage, random) => {
   const { as } = known.write.request;
   const values = orPoisoned(valuesOf(random), as, random);
   const purpose: Purpose = { kind: 'change', record: known.id ?? '', values };
-  const tag = random.chance(0.3) ? await tagOf(stage, known) : undefined;
+  const isConditional = random.chance(stage.theme === 'lostAnswers' ? 0.8 : 0.3);
+  const tag = isConditional ? await tagOf(stage, known) : undefined;
   const request: Request = {
     method: 'PATCH',
     path: pathOf(known),
