@@ -16,7 +16,13 @@ import { useKeptFocus } from './shared/kept-focus.ts';
 import type { Memory } from './shared/memory.ts';
 import { Outage, type Trouble } from './shared/outage.ts';
 import { pageFacts } from './shared/page-facts.ts';
-import { type PersonSession, readPersonSession, signOutPerson, useIdleEnd } from './shared/person.ts';
+import {
+  type PersonSession,
+  readPersonSession,
+  returnFromSignIn,
+  signOutPerson,
+  useIdleEnd,
+} from './shared/person.ts';
 import { useRoute } from './shared/router.ts';
 import {
   allows,
@@ -95,7 +101,10 @@ function useRunningSession(enter: (entering: Omit<SignedIn, 'memory'>) => void):
         (await createCaller(null)
           .client.consumer.retrieve()
           .catch(() => undefined));
-      if (person && consumer) enter({ credentials: null, person, consumer });
+      if (person && consumer) {
+        returnFromSignIn();
+        enter({ credentials: null, person, consumer });
+      }
       setAsking(false);
     };
     if (people !== null) void find();

@@ -30,9 +30,20 @@ export async function readPersonSession(): Promise<PersonSession | undefined> {
   }
 }
 
+/** Where the tab keeps the address within the console, while the person is away to sign in. */
+const addressKey = 'handoff.address';
+
 /** Leaves the page for the sign-in of the company. */
 export function beginSignIn(): void {
+  sessionStorage.setItem(addressKey, location.hash);
   location.assign('/console/sign-in');
+}
+
+/** Shows the page from which the person left to sign in. */
+export function returnFromSignIn(): void {
+  const address = sessionStorage.getItem(addressKey);
+  sessionStorage.removeItem(addressKey);
+  if (address && location.hash === '') location.replace(address);
 }
 
 /** Another tab may have changed the session since: the service refuses what this one would do to somebody else's. */

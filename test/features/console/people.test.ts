@@ -101,6 +101,17 @@ describe('people at the console', {
     return { page, row, id };
   }
 
+  test('come back to the page that they were on when their session ended', async () => {
+    const { page } = await browser.open(`${gateway.url}/console/`);
+    await enter(page);
+    await page.context().clearCookies({ name: /handoff/ });
+    await page.getByRole('link', { name: 'Records', exact: true }).click();
+    await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
+    await enter(page);
+    await page.getByRole('heading', { level: 1, name: 'Records' }).waitFor();
+    await end(page);
+  });
+
   test('an approval is sent as the consumer that gave it, before another one acts', async () => {
     const { page, row, id } = await openInbox('Given by the desk');
     await row.getByRole('button', { name: 'Approve' }).click();
