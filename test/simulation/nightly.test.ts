@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { describeFailure, simulateAll } from '../../simulation/main.ts';
+import { simulateAll } from '../../simulation/main.ts';
 import { undone } from '../../simulation/undone.ts';
 import { failuresOf } from './failures.ts';
 
-const minutes = process.env['SIMULATION_MINUTES'] ?? '10';
 const steps = '150';
-/** Each night others: the date says which. */
-const from = String(10_000 + Math.floor(Date.now() / 86_400_000) * 2000);
+/** The same each time: a change that makes one of them fail is at fault. Other seeds are searched by `npm run simulate`. */
+const range = ['--from', '42000000', '--seeds', '100'];
 /**
  * Seeds that once failed: a call arrives late at the org, whose people have deleted or moved its record meanwhile (three), and a token
  * that has expired is shown at the end.
@@ -16,17 +15,8 @@ const onceFailed = [339, 41_580_013, 41_580_058, 41_580_086];
 /** For the seeds after the one that has found a fault: another change may have moved what it meets. */
 const searchMinutes = '3';
 
-test(`the simulation finds nothing in the seeds of ${minutes} minutes`, async (context) => {
-  const args = ['--minutes', minutes, '--from', from, '--steps', steps, '--once'];
-  const failures: string[] = [];
-  let seeds = 0;
-  await simulateAll(args, (report) => {
-    seeds += 1;
-    if (report.violations.length > 0) failures.push(describeFailure(report, args));
-    return failures.length < 3;
-  });
-  context.diagnostic(`${seeds} seeds from ${from}`);
-  assert.deepEqual(failures, []);
+test('the simulation finds nothing in a hundred seeds', async () => {
+  assert.deepEqual(await failuresOf([...range, '--steps', steps, '--once']), []);
 });
 
 for (const seed of onceFailed)
