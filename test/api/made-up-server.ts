@@ -72,7 +72,7 @@ export async function startMadeUpServerWith(options: Partial<ServerOptions>): Pr
       refusals: noLimit,
       allowances: noAllowances,
     },
-    ledger: { run: () => Promise.reject(new Error('made-up routes have no keys')) },
+    ledger: { claim: () => Promise.reject(new Error('made-up routes have no keys')) },
     log,
     metrics,
     tracing: plainTracing,

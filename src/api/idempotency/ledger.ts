@@ -61,11 +61,25 @@ export interface Claim {
    * If-Match has the record: nothing is stored, and the record is to be read again.
    */
   rememberBefore(entityTag: string): Promise<boolean>;
-  /** To be called just before each call that writes. Throws `idempotency_in_progress` once replaced. */
+  /**
+   * To be called just before each call that writes; just before the handler begins it has been. Throws
+   * `idempotency_in_progress` once replaced.
+   */
   confirmOwnership(): Promise<void>;
 }
 
 export type ExecutedAnswer = StoredAnswer & { isStored?: true };
+
+/** A claim for the one that runs the request: it ends with `complete` or `release`. */
+export interface OwnedClaim extends Claim {
+  /** Stores the answer: a repeat gets it again. Throws `idempotency_in_progress` once replaced, `store_unavailable`. */
+  complete(answer: ExecutedAnswer): Promise<void>;
+  /** Gives the claim back after a failure that may pass. Never throws. */
+  release(error: unknown): Promise<void>;
+}
+
+/** The claim to execute the request under, or the answer of an earlier run. */
+export type Claimed = { claim: OwnedClaim; answer?: never } | { claim?: never; answer: StoredAnswer };
 
 export interface LedgerOptions {
   database: Database;
@@ -92,42 +106,23 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     execute: (completions: Completion[]) => claims.complete(completions),
     identity: ({ claim }) => identify(claim),
   });
-  async function store(request: KeyedRequest, row: ClaimRow, answer: ExecutedAnswer): Promise<void> {
-    const packed = await packAnswer(answer);
-    const completion = { claim: request, fence: row.fence, answer: packed };
-    if (!(await atStore(() => complete(completion), true))) throw inProgress();
-    metrics.idempotencyStoredBytes.inc(storedBytes(packed));
-  }
-
   return {
     /**
-     * Executes the request under its key, or answers from an earlier run. What `execute` returns is stored: a repeat gets
-     * it again; what it throws may pass, so the claim is released. `admit` may throw before the claim is taken: then
-     * nothing is touched, and only a request that was answered before gets its answer. Throws `idempotency_key_reused`,
-     * `idempotency_in_progress`, `store_unavailable`, and what `execute` and `admit` throw.
+     * Claims the request's key, or answers from an earlier run. With a refusal nothing is touched, and only a request that
+     * was answered before gets its answer. Throws `idempotency_key_reused`, `idempotency_in_progress`, `store_unavailable`,
+     * and the refusal.
      */
-    async run(
-      request: KeyedRequest,
-      execute: (claim: Claim) => Promise<ExecutedAnswer>,
-      admit?: () => void,
-    ): Promise<{ answer: StoredAnswer; replayed: boolean }> {
-      let step = request.span?.child('internal', 'idempotency claim');
+    async claim(request: KeyedRequest, refusal?: Refusal): Promise<Claimed> {
+      const step = request.span?.child('internal', 'idempotency claim');
       try {
-        const refusal = catchRefusal(admit);
-        if (refusal)
-          return { answer: await answerUnadmitted(claims, request, metrics, refusal), replayed: true };
+        if (refusal) return { answer: await answerUnadmitted(claims, request, metrics, refusal) };
         const row = await atStore(() => take(request));
         if (!row) {
           const earlier = await atStore(() => claims.find(request));
-          return { answer: answerFromEarlier(earlier, request, metrics), replayed: true };
+          return { answer: answerFromEarlier(earlier, request, metrics) };
         }
         metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
-        step?.end();
-        step = undefined;
-        const answer = await executeOwned({ claims, leases, request, row }, execute);
-        step = request.span?.child('internal', 'idempotency complete');
-        if (!answer.isStored) await store(request, row, answer);
-        return { answer, replayed: false };
+        return { claim: ownedClaim({ claims, leases, complete, metrics }, request, row) };
       } finally {
         step?.end();
       }
@@ -137,45 +132,20 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
 
 export type Ledger = ReturnType<typeof createLedger>;
 
-function catchRefusal(admit: (() => void) | undefined): { error: unknown } | undefined {
-  try {
-    admit?.();
-    return undefined;
-  } catch (error) {
-    return { error };
-  }
+/** Why a request would not be admitted now. */
+export interface Refusal {
+  error: unknown;
 }
 
 async function answerUnadmitted(
   claims: ClaimsTable,
   request: KeyedRequest,
   metrics: Metrics,
-  refusal: { error: unknown },
+  refusal: Refusal,
 ): Promise<StoredAnswer> {
   const earlier = await claims.find(request).catch(() => undefined);
   if (!earlier?.completed) throw refusal.error;
   return answerFromEarlier(earlier, request, metrics);
-}
-
-async function executeOwned(
-  {
-    claims,
-    leases,
-    request,
-    row,
-  }: { claims: ClaimsTable; leases: LeasesTable; request: KeyedRequest; row: ClaimRow },
-  execute: (claim: Claim) => Promise<ExecutedAnswer>,
-): Promise<ExecutedAnswer> {
-  const lease = recordLease(leases, request, row.fence);
-  try {
-    return await execute(ownedClaim(claims, request, row, lease));
-  } catch (error) {
-    // If even the release fails, the leases run out by themselves.
-    const hasWritten = await lease.endAfter(error).catch(() => true);
-    const isUntouched = !hasWritten && row.entity_tag_before === null;
-    await claims.release(request, row.fence, isUntouched).catch(() => undefined);
-    throw error;
-  }
 }
 
 function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
@@ -199,13 +169,20 @@ function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
   };
 }
 
+interface ClaimParts {
+  claims: ClaimsTable;
+  leases: LeasesTable;
+  complete: (completion: Completion) => Promise<boolean>;
+  metrics: Metrics;
+}
+
 function ownedClaim(
-  claims: ClaimsTable,
+  { claims, leases, complete, metrics }: ClaimParts,
   request: KeyedRequest,
   row: ClaimRow,
-  lease: ReturnType<typeof recordLease>,
-): Claim {
-  const { consumerId, key } = request;
+): OwnedClaim {
+  const { consumerId, key, span } = request;
+  const lease = recordLease(leases, request, row.fence);
   let mayBeLeased = request.overwrites !== undefined;
   return {
     consumerId,
@@ -229,6 +206,24 @@ function ownedClaim(
     async confirmOwnership() {
       if (row.deadline - now() > certainMs) return;
       if (!(await atStore(() => claims.isOwner(request, row.fence)))) throw inProgress();
+    },
+    async complete(answer) {
+      const step = span?.child('internal', 'idempotency complete');
+      try {
+        if (answer.isStored) return;
+        const packed = await packAnswer(answer);
+        const completion = { claim: request, fence: row.fence, answer: packed };
+        if (!(await atStore(() => complete(completion), true))) throw inProgress();
+        metrics.idempotencyStoredBytes.inc(storedBytes(packed));
+      } finally {
+        step?.end();
+      }
+    },
+    async release(error) {
+      // If even the release fails, the leases run out by themselves.
+      const hasWritten = await lease.endAfter(error).catch(() => true);
+      const isUntouched = !hasWritten && row.entity_tag_before === null;
+      await claims.release(request, row.fence, isUntouched).catch(() => undefined);
     },
   };
 }

@@ -1,13 +1,7 @@
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import {
-  claimant,
-  fingerprint,
-  type KeyedRequest,
-  type RequestIdentity,
-  type StoredAnswer,
-} from './keyed-request.ts';
-import type { Claim, ExecutedAnswer, Ledger } from './ledger.ts';
+import { claimant, fingerprint, type KeyedRequest, type RequestIdentity } from './keyed-request.ts';
+import type { Claimed, Ledger, OwnedClaim, Refusal } from './ledger.ts';
 
 /*
  * A request without an Idempotency-Key that comes again within a short time is most likely a repeat: a double click, or
@@ -29,52 +23,42 @@ export function requestWithoutKey(
   };
 }
 
-/** Executes the request once within its window, or answers from its earlier run. Throws like the ledger. */
-export async function runWithinWindow(
-  ledger: Ledger,
+/**
+ * Claims the request for its window. `mayBeUnkept`: it is executed also while the database is unavailable, under a claim that nobody
+ * keeps. Throws like the ledger.
+ */
+export async function claimWithinWindow(
+  ledger: Pick<Ledger, 'claim'>,
   request: KeyedRequest,
-  {
-    execute,
-    executeUnkept,
-    admit,
-  }: {
-    execute: (claim: Claim) => Promise<ExecutedAnswer>;
-    /** Executes it while the database is unavailable: nobody keeps the claim. Undefined: it is not executed then. */
-    executeUnkept: ((claim: Claim) => Promise<StoredAnswer>) | undefined;
-    admit: (() => void) | undefined;
-  },
-): Promise<{ answer: StoredAnswer; replayed: boolean }> {
-  let isClaimed = false;
-  let executed: ExecutedAnswer | undefined;
-  const run = async (claim: Claim) => {
-    isClaimed = true;
-    executed = await execute(executeUnkept ? unlessUnavailable(claim) : claim);
-    // Given back rather than kept: an equal request is a new try.
-    if (executed.status >= 400) throw new Error('refused');
-    return executed;
-  };
+  { refusal, mayBeUnkept }: { refusal: Refusal | undefined; mayBeUnkept: boolean },
+): Promise<Claimed> {
   try {
-    return await ledger.run(request, run, admit);
+    const { claim, answer } = await ledger.claim(request, refusal);
+    return claim === undefined ? { answer } : { claim: withinWindow(claim, mayBeUnkept) };
   } catch (error) {
-    // It was executed; its answer is a failure, or could not be stored.
-    if (executed !== undefined) return { answer: executed, replayed: false };
-    if (isClaimed || executeUnkept === undefined || !isStoreUnavailable(error)) throw error;
-    return { answer: await executeUnkept(unkeptClaim(request)), replayed: false };
+    if (!mayBeUnkept || !isStoreUnavailable(error)) throw error;
+    return { claim: unkeptClaim(request) };
   }
 }
 
-function unlessUnavailable(claim: Claim): Claim {
+function withinWindow(claim: OwnedClaim, mayBeUnkept: boolean): OwnedClaim {
   return {
     ...claim,
     confirmOwnership: () =>
       claim.confirmOwnership().catch((error: unknown) => {
-        if (!isStoreUnavailable(error)) throw error;
+        if (!mayBeUnkept || !isStoreUnavailable(error)) throw error;
       }),
+    async complete(answer) {
+      // Given back rather than kept: an equal request is a new try.
+      if (answer.status >= 400) await claim.release(undefined);
+      // It was executed: the caller gets its answer, also where that can't be stored.
+      else await claim.complete(answer).catch(() => undefined);
+    },
   };
 }
 
 /** The database may have taken the claim before it failed: so the record has the External ID that stands there. */
-function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
+function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): OwnedClaim {
   return {
     consumerId,
     key,
@@ -87,6 +71,8 @@ function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): Claim {
     nameRecord: async () => undefined,
     rememberBefore: async () => true,
     confirmOwnership: async () => undefined,
+    complete: async () => undefined,
+    release: async () => undefined,
   };
 }
 

@@ -8,8 +8,8 @@ import { type Fault, withSecondLook } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/text.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
 import { fingerprint, type KeyedRequest, type StoredAnswer } from '../idempotency/keyed-request.ts';
-import type { Claim, ExecutedAnswer, Ledger } from '../idempotency/ledger.ts';
-import { requestWithoutKey, runWithinWindow } from '../idempotency/repeat-window.ts';
+import type { Claim, ExecutedAnswer, Ledger, OwnedClaim, Refusal } from '../idempotency/ledger.ts';
+import { claimWithinWindow, requestWithoutKey } from '../idempotency/repeat-window.ts';
 import { type Route, type RouteAnswer, storesAnswers } from '../route.ts';
 import {
   isFinal,
@@ -58,47 +58,51 @@ interface Run extends RouteTools {
 }
 
 async function answerOf(tools: RouteTools, request: FastifyRequest): Promise<RouteAnswer> {
-  const { route } = tools;
+  const { route, ledger } = tools;
   const call = callOf(request);
   call.isWrite = route.method !== 'GET';
   request.call = call;
   const input = await inputOf(route, request, call);
   const run = { ...tools, request, call, input };
-  const claimed = await requestToClaim(run);
-  if (claimed === undefined) {
-    route.admit?.(call, input);
+  const keyed = await requestToClaim(run);
+  const refusal = refusalOf(run);
+  if (keyed === undefined) {
+    if (refusal) throw refusal.error;
     return handle(run, undefined);
   }
-  const { answer, replayed } = await runOnce(run, claimed);
-  if (!replayed) return asSeenNow(run, answer);
-  await route.checkRepeat?.(input);
-  return asReplay(asSeenNow(run, answer));
-}
-
-/** Under the key of the request or, without one, under what it says, for the route's window. */
-function runOnce(run: Run, claimed: KeyedRequest) {
-  const { ledger, route, call, input, request } = run;
-  const admit = () => route.admit?.(call, input);
-  const execute = (claim: Claim) => executeFor(run, claim);
-  if (claimed.repeatWindowSeconds === undefined) return ledger.run(claimed, execute, admit);
   // A tool call is not executed without the ledger: its caller relies on being executed once.
-  const isToolCall = request.idempotencyKey !== undefined;
-  const executeUnkept = async (claim: Claim) => storedAnswer(await handle(run, claim));
-  return runWithinWindow(ledger, claimed, {
-    execute,
-    executeUnkept: isToolCall ? undefined : executeUnkept,
-    admit,
-  });
+  const mayBeUnkept = request.idempotencyKey === undefined;
+  const { claim, answer: earlier } = await (keyed.repeatWindowSeconds === undefined
+    ? ledger.claim(keyed, refusal)
+    : claimWithinWindow(ledger, keyed, { refusal, mayBeUnkept }));
+  if (claim === undefined) {
+    await route.checkRepeat?.(input);
+    return asReplay(asSeenNow(run, earlier));
+  }
+  const answer = await executeFor(run, claim);
+  await claim.complete(answer);
+  return asSeenNow(run, answer);
 }
 
-/** The answer to store, also of a problem that a repeat would meet again. Throws any other. */
-async function executeFor(run: Run, claim: Claim): Promise<ExecutedAnswer> {
+function refusalOf({ route, call, input }: Run): Refusal | undefined {
   try {
+    route.admit?.(call, input);
+    return undefined;
+  } catch (error) {
+    return { error };
+  }
+}
+
+/** The answer to store, also of a problem that a repeat would meet again. Any other gives the claim back and is thrown. */
+async function executeFor(run: Run, claim: OwnedClaim): Promise<ExecutedAnswer> {
+  try {
+    await claim.confirmOwnership();
     return storedAnswer(await handle(run, claim));
   } catch (error) {
     const problem = problemOfError(error);
-    if (!isFinal(problem)) throw error;
-    return problemAnswer(problem, run.request.id, true);
+    if (isFinal(problem)) return problemAnswer(problem, run.request.id, true);
+    await claim.release(error);
+    throw error;
   }
 }
 

@@ -9,6 +9,7 @@ import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { useTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
+import { runClaimed } from '../../support/run-claimed.ts';
 import { newRequest } from './keyed-requests.ts';
 
 describe('the job that clears the ledger', () => {
@@ -44,17 +45,17 @@ describe('the job that clears the ledger', () => {
   /** A request whose outcome is not known, and that nobody repeats for so long. */
   async function abandoned(hours: number) {
     const request = newRequest();
-    const failed = ledger.run(request, () => Promise.reject(new Problem('crm_timeout', 'late')));
+    const failed = runClaimed(ledger, request, () => Promise.reject(new Problem('crm_timeout', 'late')));
     await assert.rejects(failed);
     await age(request.key, hours);
     return request;
   }
   const replay = (request: ReturnType<typeof newRequest>) =>
-    ledger.run(request, async () => assert.fail('must not run again'));
+    runClaimed(ledger, request, async () => assert.fail('must not run again'));
 
   test('deletes answers when their retention is over, and no earlier', async () => {
     const [old, young] = [newRequest(), newRequest()];
-    for (const request of [old, young]) await ledger.run(request, async () => found);
+    for (const request of [old, young]) await runClaimed(ledger, request, async () => found);
     await age(old.key, 25);
     await age(young.key, 23);
     await clear(neverAsked);
@@ -67,7 +68,7 @@ describe('the job that clears the ledger', () => {
       (await sql<{ record: string }>`select record from record_leases order by record`.execute(database.sql))
         .rows;
     for (const record of ['quote old', 'quote young']) {
-      await ledger.run(newRequest(), async (claim) => {
+      await runClaimed(ledger, newRequest(), async (claim) => {
         await claim.leaseRecord(record);
         return found;
       });
@@ -91,7 +92,9 @@ describe('the job that clears the ledger', () => {
 
   test('asks in the name of the consumer, also for a request without a key', async () => {
     const request = { ...newRequest(), repeatWindowSeconds: 600, consumerId: `${claimant}con_without_key` };
-    await assert.rejects(ledger.run(request, () => Promise.reject(new Problem('crm_timeout', 'late'))));
+    await assert.rejects(
+      runClaimed(ledger, request, () => Promise.reject(new Problem('crm_timeout', 'late'))),
+    );
     await age(request.key, 25);
     const asked: string[] = [];
     await clear(async (_, __, consumerId) => void asked.push(consumerId));
@@ -139,7 +142,7 @@ describe('the job that clears the ledger', () => {
   test('leaves a claim alone that somebody came back for within the retention, or is working on', async () => {
     const recent = await abandoned(23);
     const active = newRequest();
-    await ledger.run(active, async () => {
+    await runClaimed(ledger, active, async () => {
       await sql`update idempotency_claims set last_attempt_at = now() - interval '2 days' where key = ${active.key}`.execute(
         database.sql,
       );
@@ -159,7 +162,7 @@ describe('the job that clears the ledger', () => {
     );
     assert.equal(await exists(request.key), true);
     await age(request.key, 1);
-    const repeat = await ledger.run(request, async ({ externalId, continued }) => {
+    const repeat = await runClaimed(ledger, request, async ({ externalId, continued }) => {
       assert.equal(externalId, request.externalId);
       assert.equal(continued, true);
       return found;

@@ -13,6 +13,7 @@ import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
 import { lateAnswers } from '../../support/late-answers.ts';
 import { recordLog } from '../../support/log.ts';
+import { runClaimed } from '../../support/run-claimed.ts';
 import { newRequest } from './keyed-requests.ts';
 
 const created: StoredAnswer = {
@@ -46,9 +47,9 @@ for (const [name, open] of Object.entries(databaseKinds)) {
 
     behaves('carries a request out once and replays its answer byte for byte', async () => {
       const request = newRequest();
-      const first = await ledger.run(request, succeed);
+      const first = await runClaimed(ledger, request, succeed);
       assert.deepEqual(first, { answer: created, replayed: false });
-      const repeat = await ledger.run({ ...request, externalId: randomUUID() }, neverRun);
+      const repeat = await runClaimed(ledger, { ...request, externalId: randomUUID() }, neverRun);
       assert.deepEqual(repeat, { answer: created, replayed: true });
     });
 
@@ -56,7 +57,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       const request = newRequest();
       const unknown = new Problem('crm_timeout', 'Nobody knows.', { outcomeUnknown: true });
       await assert.rejects(
-        ledger.run(request, () => Promise.reject(unknown)),
+        runClaimed(ledger, request, () => Promise.reject(unknown)),
         unknown,
       );
       const endAs = async (body: string, externalId = request.externalId) => {
@@ -68,18 +69,18 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       await endAs('{"name":"of another record"}', randomUUID());
       await endAs('{"name":"first"}');
       await endAs('{"name":"second"}');
-      const repeat = await ledger.run(request, neverRun);
+      const repeat = await runClaimed(ledger, request, neverRun);
       assert.deepEqual(repeat, { answer: { ...created, body: '{"name":"first"}' }, replayed: true });
     });
 
     behaves('refuses another request under the same key, finished or not', async () => {
       const request = newRequest();
       const other = { ...request, fingerprint: Buffer.alloc(32, 2) };
-      await ledger.run(request, async () => {
-        await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+      await runClaimed(ledger, request, async () => {
+        await assert.rejects(runClaimed(ledger, other, neverRun), fails('idempotency_key_reused'));
         return created;
       });
-      await assert.rejects(ledger.run(other, neverRun), fails('idempotency_key_reused'));
+      await assert.rejects(runClaimed(ledger, other, neverRun), fails('idempotency_key_reused'));
     });
 
     behaves('keeps the tag that an earlier owner noted, though a later one did nothing', async () => {
@@ -90,7 +91,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       const before: (string | undefined)[] = [];
       for (const error of [unknown, refused, refused])
         await assert.rejects(
-          ledger.run(request, async (claim) => {
+          runClaimed(ledger, request, async (claim) => {
             before.push(claim.before);
             await claim.leaseRecord(record);
             if (claim.before === undefined) await claim.rememberBefore('"a"');
@@ -107,7 +108,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       const before: (string | undefined)[] = [];
       for (let n = 0; n < 2; n++)
         await assert.rejects(
-          ledger.run(request, async (claim) => {
+          runClaimed(ledger, request, async (claim) => {
             before.push(claim.before);
             await claim.leaseRecord('quotes/1');
             await claim.rememberBefore('"a"');
@@ -120,8 +121,8 @@ for (const [name, open] of Object.entries(databaseKinds)) {
 
     behaves('keeps the keys of different consumers apart', async () => {
       const request = newRequest();
-      await ledger.run(request, succeed);
-      const foreign = await ledger.run({ ...request, consumerId: 'con_other' }, succeed);
+      await runClaimed(ledger, request, succeed);
+      const foreign = await runClaimed(ledger, { ...request, consumerId: 'con_other' }, succeed);
       assert.equal(foreign.replayed, false);
     });
 
@@ -130,7 +131,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       let runs = 0;
       const results = await Promise.allSettled(
         Array.from({ length: 100 }, () =>
-          ledger.run(request, async () => {
+          runClaimed(ledger, request, async () => {
             runs += 1;
             return created;
           }),
@@ -149,13 +150,13 @@ for (const [name, open] of Object.entries(databaseKinds)) {
         const request = newRequest();
         const unavailable = new Problem('crm_unavailable', 'down');
         await assert.rejects(
-          ledger.run(request, async () => {
+          runClaimed(ledger, request, async () => {
             throw unavailable;
           }),
           unavailable,
         );
         let claim: Claim | undefined;
-        await ledger.run({ ...request, externalId: randomUUID() }, async (own) => {
+        await runClaimed(ledger, { ...request, externalId: randomUUID() }, async (own) => {
           claim = own;
           return created;
         });
@@ -168,19 +169,19 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       const request = newRequest();
       const dead = Promise.withResolvers<never>();
       const started = Promise.withResolvers<void>();
-      const first = ledger.run(request, () => {
+      const first = runClaimed(ledger, request, () => {
         started.resolve();
         return dead.promise;
       });
       first.catch(() => {});
       await started.promise;
-      await assert.rejects(ledger.run(request, neverRun), fails('idempotency_in_progress'));
+      await assert.rejects(runClaimed(ledger, request, neverRun), fails('idempotency_in_progress'));
 
       await age(request.key, "lease_until = now() - interval '1 second'");
       let takeOvers = 0;
       const repeats = await Promise.allSettled(
         Array.from({ length: 10 }, () =>
-          ledger.run(request, async (claim) => {
+          runClaimed(ledger, request, async (claim) => {
             takeOvers += 1;
             assert.equal(claim.externalId, request.externalId);
             return created;
@@ -193,7 +194,7 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       // The old owner wakes up: it must not change what stands in the ledger.
       dead.reject(new Problem('crm_timeout', 'late'));
       await assert.rejects(first, fails('crm_timeout'));
-      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+      assert.deepEqual((await runClaimed(ledger, request, neverRun)).answer, created);
     });
 
     behaves('an owner that stood still before it knew of its claim writes nothing', async () => {
@@ -202,30 +203,30 @@ for (const [name, open] of Object.entries(databaseKinds)) {
         ...{ metrics: createMetrics(), retentionHours: 24, statementsAtOnce: 2 },
       });
       const request = newRequest();
-      const stopped = late.run(request, async (claim) => {
+      const stopped = runClaimed(late, request, async (claim) => {
         await age(request.key, "lease_until = now() - interval '1 second'");
         await claim.confirmOwnership();
         return assert.fail('must not write');
       });
       await assert.rejects(stopped, fails('idempotency_in_progress'));
-      assert.deepEqual((await ledger.run(request, succeed)).answer, created);
+      assert.deepEqual((await runClaimed(ledger, request, succeed)).answer, created);
     });
 
     behaves('an owner that was replaced can not complete', async () => {
       const request = newRequest();
-      const slow = ledger.run(request, async () => {
+      const slow = runClaimed(ledger, request, async () => {
         await age(request.key, "lease_until = now() - interval '1 second'");
-        await ledger.run(request, succeed);
+        await runClaimed(ledger, request, succeed);
         return { ...created, body: '"late"' };
       });
       await assert.rejects(slow, fails('idempotency_in_progress'));
-      assert.deepEqual((await ledger.run(request, neverRun)).answer, created);
+      assert.deepEqual((await runClaimed(ledger, request, neverRun)).answer, created);
     });
 
     behaves('an answer that can not be stored does not keep others from being stored', async () => {
       const gate = Promise.withResolvers<void>();
       const run = (body: string) =>
-        ledger.run(newRequest(), async () => {
+        runClaimed(ledger, newRequest(), async () => {
           await gate.promise;
           return { ...created, body };
         });
@@ -240,13 +241,13 @@ for (const [name, open] of Object.entries(databaseKinds)) {
 
     behaves('the key is free again when the retention is over, for any request', async () => {
       const request = newRequest();
-      await ledger.run(request, succeed);
+      await runClaimed(ledger, request, succeed);
       await age(request.key, "completed_at = now() - interval '23 hours 59 minutes'");
-      assert.equal((await ledger.run(request, neverRun)).replayed, true);
+      assert.equal((await runClaimed(ledger, request, neverRun)).replayed, true);
       await age(request.key, "completed_at = now() - interval '24 hours 1 second'");
       const other = { ...request, fingerprint: Buffer.alloc(32, 3), externalId: randomUUID() };
       let claim: Claim | undefined;
-      await ledger.run(other, async (own) => {
+      await runClaimed(ledger, other, async (own) => {
         claim = own;
         return created;
       });
@@ -265,7 +266,7 @@ test('without its database the ledger says so, and that nothing was done', async
     statementsAtOnce: 2,
   });
   await assert.rejects(
-    ledger.run(newRequest(), async () => assert.fail('must not run')),
+    runClaimed(ledger, newRequest(), async () => assert.fail('must not run')),
     (error) => error instanceof Problem && error.code === 'store_unavailable' && !error.facts.outcomeUnknown,
   );
   await database.close();

@@ -1,6 +1,7 @@
 import type { KyselyPlugin } from 'kysely';
-import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
+import type { KeyedRequest, StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
 import type { Claim, Ledger } from '../../../src/api/idempotency/ledger.ts';
+import { runClaimed } from '../../support/run-claimed.ts';
 
 /** What becomes of the result of a statement that was carried out. */
 export type Delivery = 'ok' | 'lost';
@@ -33,7 +34,7 @@ export class PausedRuns {
   /** Starts a run and returns it when its first statement is done, or it has ended. */
   async start(
     ledger: Ledger,
-    request: Parameters<Ledger['run']>[0],
+    request: KeyedRequest,
     execute: (claim: Claim) => Promise<StoredAnswer>,
     next: Sending,
   ): Promise<PausedRun> {
@@ -41,7 +42,7 @@ export class PausedRuns {
     const run = new PausedRun(pause, (active) => {
       this.#active = active;
     });
-    await run.begin(() => ledger.run(request, execute), next);
+    await run.begin(() => runClaimed(ledger, request, execute), next);
     return run;
   }
 }
@@ -87,7 +88,7 @@ export class PausedRun {
     this.#activate = activate;
   }
 
-  async begin(work: () => ReturnType<Ledger['run']>, next: Sending): Promise<void> {
+  async begin(work: () => ReturnType<typeof runClaimed>, next: Sending): Promise<void> {
     this.#activate(this.#pause);
     this.#pause.letGo('ok', next);
     this.#ended = work().then(

@@ -1,44 +1,43 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
-import type { Claim, Ledger } from '../../../src/api/idempotency/ledger.ts';
-import { runWithinWindow } from '../../../src/api/idempotency/repeat-window.ts';
+import type { Claim, Ledger, OwnedClaim } from '../../../src/api/idempotency/ledger.ts';
+import { claimWithinWindow } from '../../../src/api/idempotency/repeat-window.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
+import { executeClaimed } from '../../support/run-claimed.ts';
 import { newRequest } from './keyed-requests.ts';
 
 const created: StoredAnswer = { status: 201, headers: {}, body: '{}' };
 const unavailable = () => new Problem('store_unavailable', 'The database is gone.');
-const claim = { confirmOwnership: () => Promise.reject(unavailable()) } as unknown as Claim;
-
 /** A ledger whose database fails before the claim, or after it, or not at all. */
-function ledgerThat(fails: 'before' | 'after' | 'never'): Ledger {
-  return {
-    async run(_request, execute) {
-      if (fails === 'before') throw unavailable();
-      const answer = await execute(claim);
+function ledgerThat(fails: 'before' | 'after' | 'never'): Pick<Ledger, 'claim'> {
+  const claim = {
+    externalId: 'claimed',
+    confirmOwnership: () => Promise.reject(unavailable()),
+    complete: async () => {
       if (fails === 'after') throw unavailable();
-      return { answer, replayed: false };
+    },
+    release: async () => undefined,
+  } as unknown as OwnedClaim;
+  return {
+    async claim() {
+      if (fails === 'before') throw unavailable();
+      return { claim };
     },
   };
 }
 
 describe('a request without a key', () => {
-  async function run(ledger: Ledger, fails?: Error) {
+  async function run(ledger: Pick<Ledger, 'claim'>, fails?: Error) {
     const executed: string[] = [];
-    const execution = {
-      execute: async (own: Claim) => {
-        executed.push('claimed');
-        await own.confirmOwnership();
-        if (fails) throw fails;
-        return created;
-      },
-      executeUnkept: async () => {
-        executed.push('unkept');
-        return created;
-      },
-      admit: undefined,
+    const execute = async (own: Claim) => {
+      executed.push(own.externalId === 'claimed' ? 'claimed' : 'unkept');
+      await own.confirmOwnership();
+      if (fails) throw fails;
+      return created;
     };
-    const ended = runWithinWindow(ledger, newRequest(), execution);
+    const claimed = claimWithinWindow(ledger, newRequest(), { refusal: undefined, mayBeUnkept: true });
+    const ended = executeClaimed(claimed, execute);
     return { executed, outcome: await ended.catch((error: Error) => error) };
   }
   const done = { answer: created, replayed: false };
@@ -61,8 +60,8 @@ describe('a request without a key', () => {
   });
 
   test('fails with the database where nothing may be done without a claim', async () => {
-    const execution = { execute: async () => created, executeUnkept: undefined, admit: undefined };
-    await assert.rejects(runWithinWindow(ledgerThat('before'), newRequest(), execution), {
+    const options = { refusal: undefined, mayBeUnkept: false };
+    await assert.rejects(claimWithinWindow(ledgerThat('before'), newRequest(), options), {
       code: 'store_unavailable',
     });
   });

@@ -24,6 +24,7 @@ import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
 import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
 import { type LogLine, recordLog } from '../../support/log.ts';
+import { runClaimed } from '../../support/run-claimed.ts';
 import { MemorySystems } from './memory-systems.ts';
 
 /** What a keyed request came to: its answer, or the code of what was thrown. */
@@ -141,7 +142,7 @@ export class Harness {
       externalId: randomUUID(),
     };
     try {
-      const { answer, replayed } = await this.#ledger.run(request, (claim) =>
+      const { answer, replayed } = await runClaimed(this.#ledger, request, (claim) =>
         execute(claim).catch(finalOnes),
       );
       return { status: answer.status, body: answer.body, replayed };

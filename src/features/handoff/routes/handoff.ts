@@ -151,7 +151,6 @@ export function handoffRoute(parts: HandoffParts): Route {
     async handle({ prepared: request, headers, consumer, call, claim }) {
       const { respondAsync, waitSeconds } = readPreferences(headers.prefer);
       const externalId = claim?.externalId ?? itemIdOf(parts, request, consumer) ?? randomUUID();
-      await claim?.confirmOwnership();
       const options = {
         externalId,
         isContinued: claim?.continued === true,

@@ -64,7 +64,6 @@ function createRoute(context: shared.RecordsContext): Route {
     admit: (call) => shared.admitShown(context, call),
     async handle({ prepared: values, call, claim }) {
       const { externalId } = claim;
-      await claim.confirmOwnership();
       const fields = { ...values, status: 'created' };
       const mayExist = claim.continued;
       const record = await records.createAndRead(resource, externalId, fields, call, { mayExist });

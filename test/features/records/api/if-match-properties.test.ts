@@ -16,6 +16,7 @@ import { quote } from '../../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, Records } from '../../../../src/records/records.ts';
 import { createRepresentation, entityTag } from '../../../../src/records/representation.ts';
 import { databaseKinds, openTestDatabase, type TestDatabase } from '../../../support/databases.ts';
+import { runClaimed } from '../../../support/run-claimed.ts';
 
 /** The outcome of a call that writes. Nobody knows it where the answer is lost or the effect comes later. */
 const outcome = fc.constantFrom('ok', 'ok', 'ok', 'answer lost', 'late', 'refused');
@@ -150,7 +151,7 @@ async function carryOut(ledger: Ledger, write: Write, record: OneRecord): Promis
   };
   const statuses: number[] = [];
   for (let tries = 0; tries < 3; tries++) {
-    const run = ledger.run(request, async (claim) => {
+    const run = runClaimed(ledger, request, async (claim) => {
       const input = { params, prepared, headers: { 'if-match': ifMatch }, call: startCall('test'), claim };
       const answer: RouteAnswer = await route.handle(input as never).catch((error: unknown) => {
         if (error instanceof Problem && isFinal(error)) return { status: error.status };
