@@ -75,7 +75,7 @@ export interface OwnedClaim extends Claim {
   /** Stores the answer: a repeat gets it again. Throws `idempotency_in_progress` once replaced, `store_unavailable`. */
   complete(answer: ExecutedAnswer): Promise<void>;
   /** Gives the claim back after a failure that may pass. Never throws. */
-  release(error: unknown): Promise<void>;
+  release(failure: unknown): Promise<void>;
 }
 
 /** The claim to execute the request under, or the answer of an earlier run. */
@@ -219,9 +219,9 @@ function ownedClaim(
         step?.end();
       }
     },
-    async release(error) {
+    async release(failure) {
       // If even the release fails, the leases run out by themselves.
-      const hasWritten = await lease.endAfter(error).catch(() => true);
+      const hasWritten = await lease.endAfter(failure).catch(() => true);
       const isUntouched = !hasWritten && row.entity_tag_before === null;
       await claims.release(request, row.fence, isUntouched).catch(() => undefined);
     },

@@ -1,6 +1,6 @@
 import { type Call, withChanges } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
-import { Problem, type ProblemCode } from '../../platform/base/problem.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { AttemptFacts, HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';
@@ -20,18 +20,6 @@ export interface DeliveryAttempt {
   /** Both in milliseconds of `now()`. */
   startedAt: number;
   endedAt: number;
-}
-
-/** Codes of failures that the CRM is to blame for: a hand-off that met one can be delivered later. */
-const crmFailures: readonly ProblemCode[] = [
-  'crm_error',
-  'crm_unavailable',
-  'crm_quota_exhausted',
-  'crm_timeout',
-];
-
-export function mayPass(error: unknown): error is Problem {
-  return error instanceof Problem && crmFailures.includes(error.code);
 }
 
 /**

@@ -28,14 +28,21 @@ import {
   type DeliveryParts,
   deliver,
   isUnknown,
-  mayPass,
   outcomeOf,
   problemOf,
 } from './deliver.ts';
-import { confirm, type HandoffConfirmation, type HandoffRequest, handOff, targets } from './handoff.ts';
+import {
+  confirm,
+  type HandoffConfirmation,
+  type HandoffRequest,
+  handOff,
+  knownInstead,
+  knownRecord,
+  mayPass,
+  targets,
+} from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { type HandoffLease, HandoffsTable, type LookedFor } from './handoffs-table.ts';
-import { knownInstead, knownRecord } from './known-record.ts';
 import type { HandoffMetrics } from './metrics.ts';
 import {
   type Again,
