@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CrmTime } from '../../src/crm/rest/transport.ts';
+import { CrmTime } from '../../src/crm/rest/rest-client.ts';
 
 test('the time is that of the latest answer, and goes on from there; an answer without a date changes nothing', () => {
   const time = new CrmTime();

@@ -7,8 +7,7 @@ import type { CallKind } from '../budget/call-queue.ts';
 import { CrmFailure, queueFull } from '../failure.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import type { TokenProvider } from '../token/token-provider.ts';
-import type { Breaker } from './breaker.ts';
-import type { CallQuota } from './quota.ts';
+import type { CallGate } from './call-gate.ts';
 import { type CrmRequest, countByConsumer, type Permit, sharersOf, tenantOf } from './request.ts';
 
 /** Queue limit: requests that may wait for each slot, as many as one call can hold. More would only wait in vain. */
@@ -25,8 +24,7 @@ export interface PermitsOptions {
   /** A call with less time than this, in milliseconds, is not started. */
   shortestCallMs: number;
   tokens: TokensForCalls;
-  breaker: Breaker;
-  quota: CallQuota;
+  gate: CallGate;
   budget?: CallBudget | undefined;
   metrics: Metrics;
   onOutcome: (failure: CrmFailure) => void;
@@ -48,9 +46,8 @@ export class Permits {
 
   /** Whether a write would be admitted now. Throws `CrmFailure` or `Problem`. */
   check({ consumerId = '' }: Call): void {
-    const { breaker, quota, budget } = this.#options;
-    breaker.check();
-    quota.check();
+    const { gate, budget } = this.#options;
+    gate.check();
     // It may share a call that is waited for already, whatever its resource.
     const joins = (budget?.queue.before('write') ?? 0) > 0;
     budget?.admit('write', { tenant: '', consumer: consumerId }, { joins });
@@ -65,9 +62,8 @@ export class Permits {
   enter(effect: CrmRequest['effect'], call: Call, weight = 1): () => void {
     const { consumerId = '', isWrite, background } = call;
     if (background === 'probe') return () => {};
-    this.#options.breaker.check();
     // A write begins with looking the record up, and is a write all the same.
-    this.#options.quota.admit(isWrite === true && effect === 'read' ? 'change' : effect);
+    this.#options.gate.admit(isWrite === true && effect === 'read' ? 'change' : effect);
     // Its queue is in the database: it does not count in this one.
     if (background !== undefined) return () => {};
     this.#checkQueue(consumerId);
