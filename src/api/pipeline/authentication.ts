@@ -37,7 +37,6 @@ import {
   countRequest,
   countStranger,
   type Limits,
-  requireWithinLimit,
 } from './rate-limit.ts';
 
 declare module 'fastify' {
@@ -122,6 +121,10 @@ export function requireByBody({ permission, usedFields }: Route): Step | undefin
       for (const one of needed) requireFields(consumer, one, () => usedFields(request, one.resource));
     if (byBody !== undefined) requireWithinLimit(request);
   };
+}
+
+export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
+  if (limitRefusal !== undefined) throw limitRefusal;
 }
 
 function checkOfBody(permission: Permission) {

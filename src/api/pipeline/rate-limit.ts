@@ -27,10 +27,6 @@ export interface Limits extends Pick<RateLimits, 'requests' | 'failures' | 'unau
   allowances: Pick<Allowances, 'take' | 'secondsUntil'>;
 }
 
-export function requireWithinLimit({ limitRefusal }: FastifyRequest): void {
-  if (limitRefusal !== undefined) throw limitRefusal;
-}
-
 export function countCaller(
   caller: Caller,
   request: FastifyRequest,

@@ -20,9 +20,9 @@ import {
   withoutHiddenFaults,
   withoutHiddenRefusal,
 } from './answer.ts';
+import { requireWithinLimit } from './authentication.ts';
 import { bytesOf } from './body.ts';
 import { type PassedKey, type PassedRequest, passedRequestOf, passOn } from './pass-on.ts';
-import { requireWithinLimit } from './rate-limit.ts';
 import { isConditional } from './request-head.ts';
 import { mostErrors, problemOfFramework, readOnlyFields } from './schema-faults.ts';
 import type { SecretWrites } from './secret-writes.ts';
