@@ -31,10 +31,11 @@ export const undone: Readonly<Record<string, Undone>> = {
   'lease-from-answer': {
     file: 'src/platform/store/leases.ts',
     now: `const deadline = now() + workMs;
-  return (await lease()).map((row) => ({ ...row, deadline }) as Row);`,
-    before: `const rows = await lease();
-  const deadline = now() + workMs;
-  return rows.map((row) => ({ ...row, deadline }) as Row);`,
+  return <Row>(rows: readonly Row[]): (Row & Held)[] => rows.map((row) => ({ ...row, deadline }));`,
+    before: `return <Row>(rows: readonly Row[]): (Row & Held)[] => {
+    const deadline = now() + workMs;
+    return rows.map((row) => ({ ...row, deadline }));
+  };`,
     fault: 'The deadline of work counts from when the answer with the lease is read.',
     foundBy: { seed: 1, theme: 'leases' },
   },

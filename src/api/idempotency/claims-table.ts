@@ -1,13 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
-import { firstFence, type Held, leaseEnd, leasesOf, withDeadline } from '../../platform/store/leases.ts';
-import {
-  changeInChunks,
-  executePrepared,
-  interval,
-  searchedAtOnce,
-} from '../../platform/store/statements.ts';
+import { deadlineFromNow, firstFence, type Held, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import { changeInChunks, interval, preparedAs, searchedAtOnce } from '../../platform/store/statements.ts';
 import { expandBody, type PackedAnswer } from './answer-text.ts';
 import { type ClaimKey, claimant, type KeyedRequest } from './keyed-request.ts';
 import { isLeased } from './leases-table.ts';
@@ -82,6 +77,7 @@ export class ClaimsTable {
   async take(requests: readonly KeyedRequest[]): Promise<(ClaimRow | undefined)[]> {
     const column = (value: (request: KeyedRequest) => string | number | null) => requests.map(value);
     const statement = sql<Omit<ClaimRow, keyof Held> & KeyColumns>`
+      ${preparedAs('claims.take')}
       insert into idempotency_claims as c
         (consumer_id, key, operation, fingerprint, external_id, overwrites, fence, lease_until, created_at,
           last_attempt_at, repeat_until, record_id, records, actor, actor_verified)
@@ -119,10 +115,9 @@ export class ClaimsTable {
         or (c.repeat_until <= now() and (c.completed_at is not null or ${lease.isOver}))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
         created_at, created_at <> last_attempt_at as continued`;
-    const rows = await withDeadline<ClaimRow & KeyColumns>(
-      async () => (await executePrepared(this.#database.sql, 'claims.take', statement)).rows,
-    );
-    const taken = new Map(rows.map((row) => [`${row.consumer_id} ${row.key}`, row]));
+    const withDeadline = deadlineFromNow();
+    const { rows } = await statement.execute(this.#database.sql);
+    const taken = new Map(withDeadline(rows).map((row) => [`${row.consumer_id} ${row.key}`, row]));
     return requests.map((request) => taken.get(identify(request)));
   }
 
@@ -143,6 +138,7 @@ export class ClaimsTable {
   async complete(completions: readonly Completion[]): Promise<boolean[]> {
     const column = (value: (completion: Completion) => string | number | null) => completions.map(value);
     const statement = sql<KeyColumns>`
+      ${preparedAs('claims.complete')}
       update idempotency_claims c set completed_at = now(), response_status = done.status,
         response_headers = done.headers::jsonb, response_body = done.text,
         response_compressed = decode(done.compressed, 'base64')
@@ -153,7 +149,7 @@ export class ClaimsTable {
         as done (consumer_id, key, fence, status, headers, text, compressed)
       where c.consumer_id = done.consumer_id and c.key = done.key and c.fence = done.fence and c.completed_at is null
       returning c.consumer_id, c.key::text`;
-    const { rows } = await executePrepared(this.#database.sql, 'claims.complete', statement);
+    const { rows } = await statement.execute(this.#database.sql);
     const stored = new Set(rows.map((row) => `${row.consumer_id} ${row.key}`));
     return completions.map(({ claim }) => stored.has(identify(claim)));
   }

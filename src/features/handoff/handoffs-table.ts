@@ -3,7 +3,7 @@ import type { Mode } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
-import { type Held, leasesOf, withDeadline } from '../../platform/store/leases.ts';
+import { deadlineFromNow, type Held, leasesOf } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import { lateSeconds } from '../../records/records.ts';
 import { addEvents } from '../events/event-log.ts';
@@ -69,17 +69,16 @@ export class HandoffsTable {
     limits: QueueLimits,
     eventOf: EventOf,
   ): Promise<(HandoffLease | 'known' | undefined)[]> {
-    const store = () =>
-      this.#oneByOne(async (transaction) => {
-        const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
-        const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
-        const accepted = await insertNew(transaction, toDeliver, 'accepted', limits, this.#mode);
-        const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits, this.#mode);
-        await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
-        return [...accepted, ...awaiting];
-      });
-    const rows = await withDeadline<NewRow & Held>(store);
-    const stored = new Map(rows.map((row) => [row.external_id, toLease(row)]));
+    const withDeadline = deadlineFromNow();
+    const rows = await this.#oneByOne(async (transaction) => {
+      const toDeliver = handoffs.filter(({ needsApproval }) => !needsApproval);
+      const toApprove = handoffs.filter(({ needsApproval }) => needsApproval);
+      const accepted = await insertNew(transaction, toDeliver, 'accepted', limits, this.#mode);
+      const awaiting = await insertNew(transaction, toApprove, 'awaiting_approval', limits, this.#mode);
+      await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
+      return [...accepted, ...awaiting];
+    });
+    const stored = new Map(withDeadline(rows).map((row) => [row.external_id, toLease(row)]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
     return handoffs.map(
@@ -167,8 +166,9 @@ export class HandoffsTable {
           coalesce(h.tried_since, h.accepted_at) as tried_since
       )
       select * from taken order by sequence`;
-    const rows = await withDeadline<TakenRow>(async () => (await statement.execute(this.#database.sql)).rows);
-    return rows.map(toTaken);
+    const withDeadline = deadlineFromNow();
+    const { rows } = await statement.execute(this.#database.sql);
+    return withDeadline(rows).map(toTaken);
   }
 
   async noteRecords(looked: readonly LookedFor[]): Promise<boolean[]> {

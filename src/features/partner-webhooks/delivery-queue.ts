@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { type Held, leaseSeconds, leasesOf, withDeadline } from '../../platform/store/leases.ts';
+import { deadlineFromNow, type Held, leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
 import { interval } from '../../platform/store/statements.ts';
 import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
@@ -163,17 +163,15 @@ export class DeliveryQueue {
     slots: Slots,
   ): Promise<{ leased: LeasedDelivery[]; hasMore: boolean }> {
     let hasMore = false;
-    const leaseSome = () =>
-      this.#database.sql.transaction().execute(async (transaction) => {
-        // Compiling these statements would take a hundred times as long as running them.
-        await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(
-          transaction,
-        );
-        const { rows } = await fanOut(consumers.visibility).execute(transaction);
-        hasMore = rows[0]?.hasMore === true;
-        return slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
-      });
-    return { leased: await withDeadline<LeasedDelivery>(leaseSome), hasMore };
+    const withDeadline = deadlineFromNow();
+    const leased = await this.#database.sql.transaction().execute(async (transaction) => {
+      // Compiling these statements would take a hundred times as long as running them.
+      await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
+      const { rows } = await fanOut(consumers.visibility).execute(transaction);
+      hasMore = rows[0]?.hasMore === true;
+      return slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
+    });
+    return { leased: withDeadline(leased), hasMore };
   }
 
   /**

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, containing, executePrepared, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, containing, interval, preparedAs } from '../../platform/store/statements.ts';
 import type { ChangePosition, IdRange, MissingId } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
 import { booking, quote } from '../../records/quotes-and-bookings.ts';
@@ -91,10 +91,8 @@ export class CopyTable {
 
   /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
   async find(keys: readonly LookupKey[]): Promise<{ age: number; rows: LookedUpRow[][] } | undefined> {
-    const { rows } = await executePrepared(
-      this.#database.sql,
-      'copy-find',
-      sql<LookedUpRow & { age: number; position: number | null }>`
+    const { rows } = await sql<LookedUpRow & { age: number; position: number | null }>`
+      ${preparedAs('copy-find')}
       select s.age, r.position, r.external_id, r.native_id, r.is_stale,
         case when r.is_stale then ${secondsSince(sql`r.right_at`)} else s.age end as right_ago,
         case when r.is_stale and r.right_at = '-infinity' then '' else r.content end as content
@@ -106,8 +104,7 @@ export class CopyTable {
         ) with ordinality k (resource, external_id, made_by, position)
         join copied_records r on r.resource = k.resource and r.external_id = k.external_id
         where r.is_stale or (not r.is_deleted and (k.made_by is null or r.consumer_id = k.made_by))
-      ) r on true`,
-    );
+      ) r on true`.execute(this.#database.sql);
     const [first] = rows;
     if (first === undefined) return undefined;
     const found = keys.map((): LookedUpRow[] => []);
@@ -178,10 +175,8 @@ export class CopyTable {
       or r.is_deleted <> excluded.is_deleted
       or (not excluded.is_deleted and r.updated_at >= excluded.updated_at and r.content <> excluded.content))))`;
     try {
-      const { rows: noted } = await executePrepared(
-        queries,
-        'copy-write',
-        sql<{ at: number }>`
+      const { rows: noted } = await sql<{ at: number }>`
+        ${preparedAs('copy-write')}
         with ${added(staleWhereShared(rows), clock)}, ${displaced}, stored as (
           insert into copied_records as r (${columnNames}, written_at, seen_at, right_at)
           select ${columnNames}, now(), since,
@@ -191,8 +186,7 @@ export class CopyTable {
           where ${isNewer} or ${isClaimed}
           returning resource, native_id, external_id, is_stale
         ), ${staleIds}
-        select ${nowMs} as at`,
-      );
+        select ${nowMs} as at`.execute(queries);
       const [first] = noted;
       if (first !== undefined) this.#clock = { at: first.at, by: monotonicMs() };
     } catch (error) {

@@ -6,7 +6,7 @@ import type { Visible } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { forgetRows } from '../../platform/store/forget-rows.ts';
-import { firstFence, type Held, leaseEnd, leasesOf, withDeadline } from '../../platform/store/leases.ts';
+import { deadlineFromNow, firstFence, type Held, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
@@ -136,7 +136,8 @@ export class PlansTable {
       where p.owed is not null and p.state in ${creating} and ${lease.isOver}
       returning ${columns}, xmax = 0 as fresh`;
     // Lost on its way back, the plan may be there, and the job would drive it.
-    const [row] = await withDeadline<Row & Held & { fresh: boolean }>(() => this.#rows(query, true));
+    const withDeadline = deadlineFromNow();
+    const [row] = withDeadline(await this.#rows(query, true));
     return row && { plan: toTaken(row), fresh: row.fresh };
   }
 
@@ -155,13 +156,14 @@ export class PlansTable {
         or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${request.consumerId}
           and p.owed ->> 'key' = ${request.key}))
       returning ${columns}`;
-    return (await withDeadline<Row & Held>(() => this.#rows(query, true))).map(toTaken)[0];
+    const withDeadline = deadlineFromNow();
+    return withDeadline(await this.#rows(query, true)).map(toTaken)[0];
   }
 
   async takeDue(): Promise<TakenPlan | undefined> {
     const where = sql`(state not in ${finished} or looks_again) and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
-    return (await atStore(() => lease.takeDue<Row & Held>(this.#database.sql, due))).map(toTaken)[0];
+    return (await atStore(() => lease.takeDue<Row>(this.#database.sql, due))).map(toTaken)[0];
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, containing, executePrepared, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, containing, interval, preparedAs } from '../../platform/store/statements.ts';
 import type { ListQuery } from '../../records/records.ts';
 import { folded } from '../../records/search.ts';
 import { sampleId } from './world-sample.ts';
@@ -59,14 +59,14 @@ export class WorldsTable {
   }
 
   async find(keys: readonly WorldKey[], queries = this.#database.sql): Promise<(Row | undefined)[]> {
-    const statement = sql<Row & { position: number }>`
+    const { rows } = await sql<Row & { position: number }>`
+      ${preparedAs('test-records-find')}
       select k.position::integer, ${columns}
       from unnest(${keys.map(({ consumerId }) => consumerId)}::text[],
         ${keys.map(({ resource }) => resource)}::text[],
         ${keys.map(({ externalId }) => externalId)}::uuid[])
         with ordinality k (consumer_id, resource, external_id, position)
-      join test_records r using (consumer_id, resource, external_id)`;
-    const { rows } = await executePrepared(queries, 'test-records-find', statement);
+      join test_records r using (consumer_id, resource, external_id)`.execute(queries);
     const found: (Row | undefined)[] = keys.map(() => undefined);
     for (const row of rows) found[row.position - 1] = row;
     return found;

@@ -28,11 +28,10 @@ export interface Held {
   readonly deadline: number;
 }
 
-export async function withDeadline<Row extends Held>(
-  lease: () => Promise<readonly Omit<Row, keyof Held>[]>,
-): Promise<Row[]> {
+/** To be called before the statement that leases rows: what it returns gives them their deadline. */
+export function deadlineFromNow() {
   const deadline = now() + workMs;
-  return (await lease()).map((row) => ({ ...row, deadline }) as Row);
+  return <Row>(rows: readonly Row[]): (Row & Held)[] => rows.map((row) => ({ ...row, deadline }));
 }
 
 export const leaseEnd = sql`now() + ${interval(leaseSeconds)}`;
@@ -62,7 +61,7 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
     isOver,
     isOf: (owned: string | number) => sql`${current} = ${owned}::bigint`,
     /** Leases rows; those that another statement takes at the same time are passed over. Throws what the database does. */
-    takeDue<Row extends Held>(
+    async takeDue<Row>(
       queries: Database['sql'],
       {
         where,
@@ -70,9 +69,10 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
         limit,
         returning,
       }: { where: RawBuilder<unknown>; orderBy: string; limit: number; returning: RawBuilder<unknown> },
-    ) {
+    ): Promise<(Row & Held)[]> {
+      const withDeadline = deadlineFromNow();
       const isSame = key.map((name) => sql`${sql.ref(`${row}.${name}`)} = ${sql.ref(`due.${name}`)}`);
-      const statement = sql<Omit<Row, keyof Held>>`
+      const statement = sql<Row>`
         update ${sql.table(table)} as ${sql.ref(row)} set ${begin}
         from (
           select ${sql.join(key.map((name) => sql.ref(name)))} from ${sql.table(table)} as ${sql.ref(row)}
@@ -81,7 +81,7 @@ export function leasesOf({ table, row, key, leasedUntil = 'lease_until', fence =
         ) as due
         where ${sql.join(isSame, sql` and `)}
         returning ${returning}`;
-      return withDeadline<Row>(async () => (await statement.execute(queries)).rows);
+      return withDeadline((await statement.execute(queries)).rows);
     },
   };
 }

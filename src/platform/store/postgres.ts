@@ -5,7 +5,6 @@ import type { Log } from '../observability/log.ts';
 import type { AppliedMigration, Database } from './database.ts';
 import { isHung } from './failures.ts';
 import { createHistory, selectApplied } from './migrate.ts';
-import { preparedName } from './statements.ts';
 
 /** Number of the advisory lock under which one process migrates; any constant will do. */
 const migrationLock = 4_702_118_903;
@@ -23,6 +22,8 @@ const requestLimits = {
 /** For how long after a statement without an answer no request waits for another one, in milliseconds. */
 const pauseMs = 1000;
 const jobConnections = 4;
+/** As `preparedAs` of statements.ts writes it. */
+const preparedAs = /^\s*\/\* prepared as (\S+) \*\//;
 
 interface PostgresOptions {
   /** May hold a password; never logged. */
@@ -119,7 +120,7 @@ function boundedPool(pool: Pool, ms: number): PostgresPool {
       let hung: Error | undefined;
       const query = async (text: string, values: unknown[]) => {
         if (hung) throw hung;
-        const name = preparedName(text);
+        const [, name] = preparedAs.exec(text) ?? [];
         const query_timeout = Math.max(1, started + ms - monotonicMs());
         const config = { ...(name !== undefined && { name }), text, values, query_timeout };
         try {

@@ -29,25 +29,12 @@ export function isRowVisible(visible: Visible, consumerId: RawBuilder<unknown>):
   return visible === 'all' ? sql`not ${isOfTest(consumerId)}` : sql`${consumerId} = ${visible.consumerId}`;
 }
 
-const preparedNames = new Map<string, string>();
-
 /**
- * Executes a statement of the hot path that PostgreSQL parses and plans once for each connection. Its text must never
+ * Begins a statement of the hot path that PostgreSQL parses and plans once for each connection. Its text must never
  * vary. The embedded database plans it each time.
  */
-export async function executePrepared<Row>(
-  queries: Database['sql'],
-  name: string,
-  statement: RawBuilder<Row>,
-): Promise<QueryResult<Row>> {
-  const query = statement.compile(queries);
-  preparedNames.set(query.sql, name);
-  return queries.executeQuery(query);
-}
-
-/** The name that `executePrepared` gave to a statement; undefined for all others. */
-export function preparedName(text: string): string | undefined {
-  return preparedNames.get(text);
+export function preparedAs(name: string): RawBuilder<unknown> {
+  return sql.raw(`/* prepared as ${name} */`);
 }
 
 /**
