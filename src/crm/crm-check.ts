@@ -14,7 +14,7 @@ import { type Described, describeObjects, listObjects } from './describe.ts';
 import { objectsNotSeen, ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
-import type { ApiUsage } from './rest/call-gate.ts';
+import type { ApiUsage } from './rest/permits.ts';
 import { CrmClient } from './rest/rest-client.ts';
 import { checkResource } from './schema-check.ts';
 import { type AccessToken, readInstanceUrl } from './token/access-token.ts';

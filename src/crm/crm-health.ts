@@ -4,7 +4,7 @@ import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
 import { CrmFailure, type DisconnectedBy, disconnectedBy, isConnected, isUnsent } from './failure.ts';
 import type { OrgFault } from './org-schema.ts';
-import type { ApiUsage } from './rest/call-gate.ts';
+import type { ApiUsage } from './rest/permits.ts';
 import type { CrmAnswer } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { parseObject } from './token/access-token.ts';

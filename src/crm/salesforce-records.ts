@@ -25,11 +25,19 @@ import {
   WritesRefused,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
-import { Change, Delete, type Deletion, type Update, type Updated } from './batching/change.ts';
 import { nativeIdOf } from './batching/composite.ts';
-import { Create, type Created, type Creation } from './batching/create.ts';
 import { Find, isDeleted, type Lookup } from './batching/find.ts';
 import type { Operation } from './batching/operation.ts';
+import {
+  Change,
+  Create,
+  type Created,
+  type Creation,
+  Delete,
+  type Deletion,
+  type Update,
+  type Updated,
+} from './batching/write.ts';
 import { CrmFailure, type FailureKind, queueFull } from './failure.ts';
 import { listRecords } from './list-records.ts';
 import { type CrmRow, createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';

@@ -8,9 +8,8 @@ import type { CallBudget } from '../budget/call-budget.ts';
 import { CrmFailure, isConnected, isUnsent, wasSent } from '../failure.ts';
 import type { AccessToken } from '../token/access-token.ts';
 import { VersionCheck } from './api-versions.ts';
-import { type ApiUsage, CallGate } from './call-gate.ts';
 import { failureOf } from './errors.ts';
-import { Permits, type TokensForCalls } from './permits.ts';
+import { type ApiUsage, CallGate, Permits, type TokensForCalls } from './permits.ts';
 import { crmProblem } from './problems.ts';
 import {
   type BatchCall,
