@@ -28,7 +28,7 @@ import type { Metrics } from '../platform/observability/metrics.ts';
 import type { Tracing } from '../platform/observability/tracing.ts';
 import { followConnections } from './connections/lingering-close.ts';
 import type { Ledger } from './idempotency/ledger.ts';
-import { setCommonHeaders } from './pipeline/answer.ts';
+import { send } from './pipeline/answer.ts';
 import { answerErrors, answerSocketErrors } from './pipeline/answer-errors.ts';
 import {
   type Authenticators,
@@ -150,12 +150,7 @@ export function createServer(options: ServerOptions): Server {
   observeRequests(app, options);
   app.addHook(
     'onRequest',
-    inOrder([
-      takeOverCount,
-      setCommonHeaders,
-      requireHost,
-      refuseUnknownPaths(routes.map(({ path }) => path)),
-    ]),
+    inOrder([takeOverCount, requireHost, refuseUnknownPaths(routes.map(({ path }) => path))]),
   );
   closeConnections(app, options);
   app.setErrorHandler(answerError);
@@ -289,7 +284,7 @@ function answerOtherMethods(app: FastifyInstance, routes: readonly Route[], opti
       onRequest: [
         inOrder([countOpenly(authenticatorsOf(options))]),
         // Answered here: a handler would run after the body is read.
-        (_, reply) => void reply.code(204).header('allow', allow.join(', ')).send(),
+        (_, reply) => void send(reply, { status: 204, headers: { allow: allow.join(', ') } }),
       ],
       handler: async () => undefined,
     });

@@ -9,7 +9,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Connections, Exchange } from '../connections/lingering-close.ts';
 import type { Step } from '../route.ts';
-import { problemAnswer, problemOfError, send, setCommonHeaders } from './answer.ts';
+import { problemAnswer, problemOfError, send } from './answer.ts';
 import { bearerTokenIn, markTest } from './authentication.ts';
 import { failReading, tooSlow } from './body.ts';
 import { passedRequestOf } from './pass-on.ts';
@@ -67,7 +67,6 @@ function sendProblem(
   // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
   if (problem.status >= 500 && problem.facts.isBudgetExhausted !== true)
     logFailure(problem, request, reply, log);
-  setCommonHeaders(request, reply);
   markTest(request, reply);
   const own = request.routeOptions?.config?.answerProblem?.(problem, request.headers);
   const answer = own ?? usualAnswer(problem, request);

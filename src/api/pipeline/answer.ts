@@ -1,5 +1,5 @@
 import { TLSSocket } from 'node:tls';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { isFieldVisible, type VisibleFields } from '../../platform/base/call.ts';
 import {
   type Fault,
@@ -121,24 +121,26 @@ export function withoutHiddenRefusal(answer: StoredAnswer, visible: VisibleField
 
 const oneYear = 'max-age=31536000';
 
-export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.header('x-request-id', request.id);
+function setCommonHeaders(reply: FastifyReply): void {
+  const { id, raw } = reply.request;
+  reply.header('x-request-id', id);
   reply.header('x-content-type-options', 'nosniff');
   reply.header('cache-control', 'no-store');
   // Only where this service ends TLS itself: elsewhere the proxy sets it for its own host name.
-  if (request.raw.socket instanceof TLSSocket) reply.header('strict-transport-security', oneYear);
+  if (raw.socket instanceof TLSSocket) reply.header('strict-transport-security', oneYear);
 }
 
 const jsonType = 'application/json; charset=utf-8';
 
 /**
- * Sends an answer as it is. A text is written together with the head; where its content type names no character set
- * the framework would add one, so there it is bytes.
+ * Sends an answer as it is, with the headers that every answer has. A text is written together with the head; where its
+ * content type names no character set the framework would add one, so there it is bytes.
  */
 export function send(
   reply: FastifyReply,
   { status, headers = {}, cookies = [], body = '' }: RouteAnswer,
 ): FastifyReply {
+  setCommonHeaders(reply);
   const complete = withContentType(headers, body);
   reply.code(status).headers(complete);
   for (const cookie of cookies) reply.header('set-cookie', cookie);

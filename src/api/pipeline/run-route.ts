@@ -81,7 +81,8 @@ async function answerOf(tools: RouteTools, request: FastifyRequest): Promise<Rou
   }
   const answer = await executeFor(run, claim);
   await claim.complete(answer);
-  return asSeenNow(run, answer);
+  // Stored by a plan, it is for whoever asks; the handler has made any other for this caller.
+  return answer.isStored ? asSeenNow(run, answer) : answer;
 }
 
 function refusalOf({ route, call, input }: Run): Refusal | undefined {
