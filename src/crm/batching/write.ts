@@ -326,14 +326,14 @@ async function findByIds(
   }
 }
 
-export interface Write {
+interface Write {
   singles: readonly CrmRequest[];
   nativeIds?: readonly string[];
   readBack?: RowsQuery | undefined;
   notAfter?: number | undefined;
 }
 
-export interface Written {
+interface Written {
   outcomes: ItemOutcome<Readonly<Record<string, unknown>> | undefined>[];
   rows: readonly CrmRow[];
 }
@@ -342,7 +342,7 @@ export interface Written {
  * Sends a batch of writes in one metered call, and reads them back in the same one: a Composite call does both in order.
  * Throws `CrmFailure` where the call failed as a whole.
  */
-export async function sendWrite(
+async function sendWrite(
   client: Pick<CrmClient, 'execute' | 'dataPath' | 'writeHeaders'>,
   write: Write,
   call: BatchCall,
@@ -427,7 +427,7 @@ function readBackOf(answer: CrmAnswer, dataPath: string): CrmRow[] {
   }
 }
 
-export function writtenFields(
+function writtenFields(
   items: readonly { values: FieldValues; readBack: boolean }[],
 ): 'all' | readonly string[] {
   if (items.some(({ readBack }) => readBack)) return 'all';
@@ -435,7 +435,7 @@ export function writtenFields(
 }
 
 /** Bytes in the body, at most: UTF-16 units as UTF-8, escapes left to the reserve that the bound has. */
-export function sizeOf({ values }: { values: FieldValues }): number {
+function sizeOf({ values }: { values: FieldValues }): number {
   let size = 500;
   for (const value of Object.values(values)) size += 2 * (value?.length ?? 0);
   return size;
