@@ -28,7 +28,7 @@ const singleCallWeight = 4;
 const largePages = { inAll: 16, ofOne: 4 };
 
 const failuresToOpen = 5;
-/** Of the breaker, in milliseconds. */
+/** Pauses of the breaker, in milliseconds. */
 const breakerPauses = { first: 1000, most: 15_000 };
 /** While calls are refused for the quota, one is let through this often: only an answer shows that usage has fallen. */
 const quotaProbeMs = 60_000;
@@ -292,7 +292,7 @@ export class CallGate {
     return this.#isOpen;
   }
 
-  /** Of any answer, also one that refuses. */
+  /** Reads how much of the quota is used from any answer, also from a refusal. */
   noteUsage(answer: CrmAnswer): void {
     const found = parseLimitInfo(header(answer.headers, 'sforce-limit-info'));
     if (found === undefined) return;
