@@ -4,7 +4,7 @@ import type { DocumentedWebhook } from './api/openapi/webhooks.ts';
 import type { Route } from './api/route.ts';
 import type { CursorCodec } from './api/routes/page.ts';
 import type { Crm } from './crm/crm.ts';
-import type { CrmCheck } from './crm/crm-check.ts';
+import type { CrmCheck, OrgConnection } from './crm/crm-check.ts';
 import type { Audit } from './identity/audit/audit.ts';
 import type { Consumers } from './identity/consumers/consumers.ts';
 import type { Allowances } from './identity/rate-limits/allowances.ts';
@@ -127,8 +127,6 @@ export interface DoctorCheck {
 
 export class NothingToCheck extends Error {}
 
-export type CrmToken = Awaited<ReturnType<CrmCheck['signIn']>>;
-
 export interface DoctorContext {
   /** Throws `SettingsError`. */
   load(): Settings;
@@ -141,7 +139,7 @@ export interface DoctorContext {
   /** Undefined before `crm` is. */
   resources?: Resources;
   assertion?: string;
-  token?: CrmToken;
+  org?: OrgConnection;
 }
 
 export function settingsOf({ settings }: DoctorContext): Settings {
@@ -154,4 +152,8 @@ export function secretsOf({ secrets }: DoctorContext): SecretsManager {
 
 export function crmOf({ crm }: DoctorContext): CrmCheck {
   return crm as CrmCheck;
+}
+
+export function orgOf({ org }: DoctorContext): OrgConnection {
+  return org as OrgConnection;
 }

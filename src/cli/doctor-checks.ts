@@ -1,16 +1,16 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { resourcesFor } from '../app/mapping.ts';
-import { createCrmCheck, isLoginHost, type SignInAddress } from '../crm/crm-check.ts';
+import { explain, factOf, isLoginHost, openCrmCheck, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import { readKnownOrg } from '../crm/token/known-org.ts';
 import { TokenFailure } from '../crm/token/token-endpoint.ts';
 import {
-  type CrmToken,
   crmOf,
   type DoctorCheck,
   type DoctorContext,
   NothingToCheck,
+  orgOf,
   secretsOf,
   settingsOf,
 } from '../feature.ts';
@@ -24,7 +24,6 @@ import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';
 import { createMetrics } from '../platform/observability/metrics.ts';
 import { openSecretsManager } from '../platform/secrets/secrets.ts';
-import type { CrmSettings } from '../platform/settings/table.ts';
 import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
 import { listOf, resourcesOf } from '../records/mapping.ts';
@@ -115,15 +114,8 @@ async function checkPrivateKey(context: DoctorContext): Promise<string> {
   const org = await startOrg(context);
   const connected = withSimulated(settings, org);
   context.resources = resourcesFor(connected);
-  const crm = createCrmCheck({
-    ...(connected.crm as CrmSettings),
-    environment: settings.environment,
-    secrets,
-    metrics: createMetrics(),
-  });
-  context.opened.defer(() => crm.close());
-  context.crm = crm;
-  context.assertion = await crm.sign();
+  context.crm = openCrmCheck(connected, secrets, context.opened);
+  context.assertion = await context.crm.sign();
   return `${settings.crm.privateKeySecret}${org ? ' (simulated org)' : ''}`;
 }
 
@@ -171,13 +163,13 @@ function unlessInUse<T>(opening: Promise<T>): Promise<T> {
 async function checkToken(context: DoctorContext): Promise<string> {
   const { crm } = settingsOf(context);
   try {
-    context.token = await crmOf(context).signIn(context.assertion as string);
+    context.org = await crmOf(context).signIn(context.assertion as string);
   } catch (error) {
     if (!(error instanceof TokenFailure) || !addressFaults.includes(error.reason)) throw error;
     const found = await crmOf(context).findSignIn(await ownAddress(context));
     throw found === undefined ? error : new Error(`${error.message}\n${signsInWith(found)}`);
   }
-  const { instanceUrl } = context.token;
+  const { instanceUrl } = context.org;
   const advice = `\nSet crm.loginUrl to this address and leave crm.audience unset: the org may stop accepting ${crm.loginUrl}.`;
   return `signed in to ${instanceUrl}${isLoginHost(crm.loginUrl ?? '') ? advice : ''}`;
 }
@@ -209,11 +201,11 @@ function signsInWith({ loginUrl, audience }: SignInAddress): string {
 }
 
 function checkVersion(context: DoctorContext): Promise<string> {
-  return crmOf(context).checkVersion(context.token as CrmToken);
+  return orgOf(context).checkVersion();
 }
 
 async function checkCalls(context: DoctorContext): Promise<string> {
-  const { usage } = crmOf(context);
+  const { usage } = orgOf(context);
   if (usage === undefined) return "Salesforce doesn't report how many are used";
   const { used, limit, usedByApp } = usage;
   const ofApp = usedByApp === undefined ? "this app's share isn't reported" : `${usedByApp} by this app`;
@@ -221,10 +213,10 @@ async function checkCalls(context: DoctorContext): Promise<string> {
 }
 
 async function checkCall(context: DoctorContext): Promise<string> {
-  const user = await crmOf(context).whoAmI(context.token as CrmToken);
+  const user = await orgOf(context).whoAmI();
   if (user === undefined)
     throw new Error("Salesforce doesn't say which user this is. Add the scope `id` to the app.");
-  const address = await crmOf(context).seenFrom(user, context.token as CrmToken);
+  const address = await orgOf(context).seenFrom(user);
   return `${user.Name}${address === undefined ? '' : `, last signed in from ${address}`}`;
 }
 
@@ -234,19 +226,16 @@ async function checkOwners(context: DoctorContext): Promise<string> {
     throw new NothingToCheck(
       'The integration user owns all records: neither crm.ownerMatch nor a mapping names other owners.',
     );
-  const token = context.token as CrmToken;
-  const faults = await crmOf(context).checkOwners(resources, token);
-  for (const object of await crmOf(context).objectsNotSeen(resources, token))
-    faults.push(
-      `The integration user lacks View All Records on ${object}. If ${object} is private, the gateway can't find records that others own.`,
-    );
-  if (faults.length > 0) throw new Error(faults.join('\n'));
+  const problems = await orgOf(context).inspectOwners(resources);
+  if (problems.length > 0) throw new Error(problems.map(explain).join('\n'));
   return 'all owners can be looked up';
 }
 
 async function checkFields(context: DoctorContext): Promise<string> {
   const resources = context.resources ?? resourcesOf();
-  const { faults, lacks, slow } = await crmOf(context).inspect(resources, context.token as CrmToken);
+  const found = await orgOf(context).inspect(resources);
+  const [faults, lacks] = [found.faults.map(factOf), found.lacks.map(factOf)];
+  const { slow } = found;
   const advice =
     "Deploy the package in salesforce/ and assign its permission set to the integration user, or name the org's own fields in " +
     'a mapping (crm.mappingFile).';

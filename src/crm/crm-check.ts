@@ -3,14 +3,17 @@ import { type Call, startCall } from '../platform/base/call.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { createHttp, type Http } from '../platform/http/http.ts';
 import { createLog } from '../platform/observability/log.ts';
-import type { Metrics } from '../platform/observability/metrics.ts';
+import { createMetrics, type Metrics } from '../platform/observability/metrics.ts';
 import type { SecretsManager } from '../platform/secrets/secrets-manager.ts';
-import type { CrmSettings } from '../platform/settings/table.ts';
+import type { CrmSettings, Settings } from '../platform/settings/table.ts';
 import { listOf, type Resources } from '../records/mapping.ts';
+import type { Misfit, MisfitKind } from '../records/org-fit.ts';
+import { laterStatuses } from '../records/quotes-and-bookings.ts';
 import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser } from './crm-health.ts';
-import { type Described, describeObjects, listObjects } from './describe.ts';
+import { type Described, type DescribedObject, describeObjects, listObjects } from './describe.ts';
+import type { OrgFault } from './org-schema.ts';
 import { objectsNotSeen, ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
@@ -22,16 +25,23 @@ import { AssertionSigner, type KeyCertificate } from './token/jwt.ts';
 import { createTokenEndpoint } from './token/token-endpoint.ts';
 import { createColumns } from './usable-columns.ts';
 
-export type CrmCheck = ReturnType<typeof createCrmCheck>;
+export type CrmCheck = ReturnType<typeof openCrmCheck>;
+export type OrgConnection = ReturnType<typeof connect>;
 
 export interface SignInAddress {
   loginUrl: string;
   audience: string;
 }
 
+/** What an org lacks or has otherwise than the service needs it, and what to do about it. */
+export interface OrgProblem extends OrgFault {
+  advice: string;
+}
+
 interface Findings {
-  faults: string[];
-  lacks: string[];
+  faults: OrgProblem[];
+  /** The service works without these. */
+  lacks: OrgProblem[];
   slow: string[];
 }
 
@@ -41,27 +51,36 @@ interface CrmCheckOptions extends CrmSettings {
   metrics: Metrics;
 }
 
+/** Objects that one call describes (REST Developer Guide, Composite: 25 subrequests). */
+const describedAtOnce = 25;
+
 /**
  * The connection to the CRM, step by step, for the person who sets it up. It signs in for itself: the token that running
- * services share, and their back-off, are neither used nor changed.
+ * services share, and their back-off, are neither used nor changed. Closed with `opened`.
  */
-export function createCrmCheck(options: CrmCheckOptions) {
+export function openCrmCheck(
+  { crm, environment }: Settings,
+  secrets: SecretsManager,
+  opened: AsyncDisposableStack,
+) {
+  const options: CrmCheckOptions = {
+    ...(crm as CrmSettings),
+    ...{ environment, secrets, metrics: createMetrics() },
+  };
   const { timeoutMs } = options;
   const http = createHttp(timeoutMs);
+  opened.defer(() => http.close());
   const signer = new AssertionSigner({ ...options, now: wallMs });
   const endpointAt = (loginUrl: string) => createTokenEndpoint({ http, loginUrl, timeoutMs });
-  let usage: ApiUsage | undefined;
-  const clientWith = (token: AccessToken) => createClient(options, http, token);
-  const call = () => startCall('doctor', undefined, timeoutMs);
   return {
     sign: () => signer.sign(),
     get certificate(): KeyCertificate | undefined {
       return signer.certificate;
     },
     /** Trades it for an access token. Throws `TokenFailure`. */
-    signIn: async (assertion: string): Promise<AccessToken> => {
+    signIn: async (assertion: string) => {
       const { accessToken, instanceUrl } = await endpointAt(options.loginUrl).request(assertion);
-      return { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY };
+      return connect(options, http, { accessToken, instanceUrl, expiresAt: Number.POSITIVE_INFINITY });
     },
     /**
      * Tries other hosts and audiences than those of the settings, the org's own address before all, where it is known. Undefined
@@ -75,39 +94,64 @@ export function createCrmCheck(options: CrmCheckOptions) {
       }
       return undefined;
     },
-    /** Throws an `Error` with what is wrong. */
-    async checkVersion({ instanceUrl }: AccessToken): Promise<string> {
-      return compareVersion(options.apiVersion, await fetchVersions(http, instanceUrl, timeoutMs));
-    },
+  };
+}
+
+function connect(options: CrmCheckOptions, http: Http, token: AccessToken) {
+  const { apiVersion, metrics, timeoutMs } = options;
+  const { instanceUrl } = token;
+  let usage: ApiUsage | undefined;
+  const newClient = () => createClient(options, http, token);
+  const call = () => startCall('doctor', undefined, timeoutMs);
+  const describe = async (names: readonly string[]): Promise<Described> => {
+    const client = newClient();
+    const described: [string, DescribedObject | null][] = [];
+    for (let start = 0; start < names.length; start += describedAtOnce)
+      described.push(...(await describeObjects(client, names.slice(start, start + describedAtOnce), call())));
+    usage = client.usage;
+    return new Map(described);
+  };
+  return {
+    apiVersion,
+    instanceUrl,
     get usage(): ApiUsage | undefined {
       return usage;
     },
-    whoAmI: (token: AccessToken) => fetchUser(clientWith(token), call()),
+    /** Throws an `Error` with what is wrong. */
+    checkVersion: async (): Promise<string> =>
+      compareVersion(apiVersion, await fetchVersions(http, instanceUrl, timeoutMs)),
+    whoAmI: () => fetchUser(newClient(), call()),
     /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
-    seenFrom: (user: CrmUser, token: AccessToken) => readSourceAddress(clientWith(token), user, call()),
-    listObjects: (token: AccessToken) => listObjects(clientWith(token), call()),
-    describe: (names: readonly string[], token: AccessToken) =>
-      describeObjects(clientWith(token), names, call()),
+    seenFrom: (user: CrmUser) => readSourceAddress(newClient(), user, call()),
+    listObjects: () => listObjects(newClient(), call()),
     /** Throws `CrmFailure`, `Problem`. */
-    inspect: async (resources: Resources, token: AccessToken) => {
-      const client = clientWith(token);
+    describe,
+    /** Throws `CrmFailure`, `Problem`. */
+    async inspect(resources: Resources): Promise<Findings> {
       const all = listOf(resources);
-      const names = all.map(({ crmObject }) => crmObject);
-      const described = await describeObjects(client, names, call());
-      usage = client.usage;
+      const described = await describe(all.map(({ crmObject }) => crmObject));
+      // Whether there will be reservations is not known here.
+      resources.booking.fit.laterStatuses = laterStatuses;
       return findingsOf(all, described, resources.member.crmObject);
     },
-    /** Objects whose records get owners and of which the user may not see all records, as far as it may know. Throws `CrmFailure`. */
-    objectsNotSeen: (resources: Resources, token: AccessToken) =>
-      objectsNotSeen(resources, clientWith(token), call()),
-    /** Why owners of records cannot be looked up, a line each; none where no mapping asks for them. Throws `CrmFailure`. */
-    checkOwners: (resources: Resources, token: AccessToken) =>
-      ownerFaults(resources, clientWith(token), call()),
-    readChanges: async (resources: readonly Resource[], token: AccessToken): Promise<void> => {
-      await readChanges(resources, { client: clientWith(token), metrics: options.metrics }, call());
+    /** None where no mapping asks for owners. Throws `CrmFailure`. */
+    async inspectOwners(resources: Resources): Promise<OrgProblem[]> {
+      const faults = await ownerFaults(resources, newClient(), call());
+      const unseen = await objectsNotSeen(resources, newClient(), call());
+      return [...faults.map(ownerProblem), ...unseen.map(unseenProblem)];
     },
-    close: () => http.close(),
+    readChanges: (resources: readonly Resource[]): Promise<void> =>
+      readChanges(resources, { client: newClient(), metrics }, call()),
   };
+}
+
+/** A sentence without its end. */
+export function factOf({ object, field, problem }: OrgFault): string {
+  return `${[object, ...(field === null ? [] : [field])].join('.')} ${problem}`;
+}
+
+export function explain(problem: OrgProblem): string {
+  return `${factOf(problem)}. ${problem.advice}`;
 }
 
 function createClient(options: CrmCheckOptions, http: Http, token: AccessToken): CrmClient {
@@ -190,11 +234,44 @@ function findingsOf(resources: readonly Resource[], described: Described, member
   const found: Findings = { faults: [], lacks: [], slow: [] };
   for (const resource of resources) {
     const { misfits, slow } = checkResource(resource, described, memberObject);
-    for (const { column, problem, needs } of misfits) {
-      const line = `${[resource.crmObject, ...(column === null ? [] : [column])].join('.')} ${problem}`;
-      (needs.length > 0 ? found.faults : found.lacks).push(line);
-    }
+    for (const misfit of misfits)
+      (misfit.needs.length > 0 ? found.faults : found.lacks).push(problemOf(resource, misfit));
     found.slow.push(...slow.map((column) => `${resource.crmObject}.${column} isn't an external ID`));
   }
   return found;
+}
+
+function problemOf({ crmObject }: Resource, { column, problem, kind }: Misfit): OrgProblem {
+  return { object: crmObject, field: column, problem, advice: adviceByKind[kind] };
+}
+
+const adviceByKind: Readonly<Record<MisfitKind, string>> = {
+  absent:
+    'Create it with `handoff org package`, name another one in the mapping, or give the integration user permission to see it.',
+  permission: 'Assign the permission set from `handoff org package` to the integration user.',
+  unset:
+    'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.',
+  length: 'Make the field longer in the org, or name another one in the mapping.',
+  values: 'Add what it lacks to the picklist, or set `status: null` in the mapping.',
+  key: 'Make the field unique and an external ID, or name another one in the mapping.',
+  mismatch: 'Name another field in the mapping, or change the field in the org.',
+};
+
+function ownerProblem(problem: string): OrgProblem {
+  return {
+    object: 'User',
+    field: null,
+    problem: `can't provide owners: ${problem}`,
+    advice: 'Until you fix this, the integration user owns new records.',
+  };
+}
+
+function unseenProblem(object: string): OrgProblem {
+  return {
+    object,
+    field: null,
+    problem:
+      "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private",
+    advice: "Grant it; the package's permission set includes it.",
+  };
 }

@@ -222,6 +222,7 @@ const refusals = ['setup', 'rejected', 'broken'];
 
 type Client = Pick<CrmClient, 'send' | 'probe' | 'usage' | 'dataPath'>;
 
+/** Why owners of records cannot be looked up, sentences without their end. */
 export async function ownerFaults(resources: Resources, client: Client, call: Call): Promise<string[]> {
   const faults: string[] = [];
   const read = async (query: RowsQuery, fault: string) => {
@@ -233,18 +234,18 @@ export async function ownerFaults(resources: Resources, client: Client, call: Ca
     const user = 'user' in (other ?? {}) ? (other as { user: string }).user : undefined;
     await read(
       userQuery(match, 'nobody'),
-      `Can't read User.${match}. Give the integration user read access to User, so that records get owners.`,
+      `Can't read User.${match}. Give the integration user read access to User, so that records get owners`,
     );
-    if (user !== undefined && (await read(userQuery('Username', user), "Can't read User.Username.")) === 0)
-      faults.push(`The mapping names ${user} as an owner, but there is no such active user.`);
+    if (user !== undefined && (await read(userQuery('Username', user), "Can't read User.Username")) === 0)
+      faults.push(`The mapping names ${user} as an owner, but there is no such active user`);
     if (other === undefined || !('queue' in other)) continue;
     const { queue } = other;
     const found = await read(
       queueQuery(queue),
-      `Can't read Group, so the gateway can't find the queue ${queue}.`,
+      `Can't read Group, so the gateway can't find the queue ${queue}`,
     );
     if (found === 0)
-      faults.push(`The mapping names the queue ${queue} as an owner, but there is no such queue.`);
+      faults.push(`The mapping names the queue ${queue} as an owner, but there is no such queue`);
   }
   return faults;
 }

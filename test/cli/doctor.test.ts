@@ -311,7 +311,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(hidden.find('Salesforce owners').state, 'failed');
     assert.match(
       hidden.find('Salesforce owners').detail,
-      /^Can't read User\.Username\. Give the integration user read access to User.*\nCan't read Group/,
+      /^User can't provide owners: Can't read User\.Username\. Give the integration user read access to User.*\nUser can't provide owners: Can't read Group/,
     );
     const share = (Quote__c: object) =>
       fetch(`${own.org.url}/simulator/org`, {
@@ -325,7 +325,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(blind.find('Salesforce owners').state, 'failed');
     assert.match(
       blind.find('Salesforce owners').detail,
-      /^The integration user lacks View All Records on Quote__c\. .*[^\n]$/,
+      /^Quote__c isn't fully visible: the integration user lacks View All Records, .*[^\n]$/,
     );
   });
 

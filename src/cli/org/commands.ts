@@ -1,15 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { resourcesFor } from '../../app/mapping.ts';
-import { createCrmCheck } from '../../crm/crm-check.ts';
+import { explain, type OrgConnection, openCrmCheck } from '../../crm/crm-check.ts';
 import {
-  type Described,
   type DescribedField,
   type DescribedObject,
   isRequired,
   type ListedObject,
 } from '../../crm/describe.ts';
-import { checkResource } from '../../crm/schema-check.ts';
 import { startEmptyOrg } from '../../crm/simulated-org.ts';
 import {
   addGroup,
@@ -22,104 +20,34 @@ import {
   table,
 } from '../../platform/command-line/command.ts';
 import { createLog } from '../../platform/observability/log.ts';
-import { createMetrics } from '../../platform/observability/metrics.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
 import { SettingsError } from '../../platform/settings/settings.ts';
-import type { CrmSettings, Settings } from '../../platform/settings/table.ts';
+import type { Settings } from '../../platform/settings/table.ts';
 import { withSimulated } from '../../platform/simulators/simulator.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
-import type { Misfit, MisfitKind } from '../../records/org-fit.ts';
-import { laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { formatProposal } from './mapping-text.ts';
 import { packageFiles, writePackage } from './package.ts';
 import { proposeMapping, toMapping } from './propose.ts';
 
-/** Objects that one call describes (REST Developer Guide, Composite: 25 subrequests). */
-const describedAtOnce = 25;
-
-/** The org of the settings, as the commands `handoff org` ask it. Methods throw `CrmFailure`, `Problem`. */
-interface OrgConnection {
-  /** The mapping that the settings name, laid over the declarations. Throws `SettingsError`. */
-  resources(mappingFile?: string): Resources;
-  apiVersion: string;
-  listObjects(): Promise<ListedObject[]>;
-  describe(names: readonly string[]): Promise<Described>;
-  checkOwners(resources: Resources): Promise<string[]>;
-  objectsNotSeen(resources: Resources): Promise<string[]>;
-}
+/** Takes the mapping from another file than the settings name, where one is given. Throws `SettingsError`. */
+type ReadResources = (mappingFile?: string) => Resources;
 
 /**
  * Signs in to the org of the settings, or to a simulated one that has no records, so that a running service is not
- * disturbed. Closed with `opened`. Throws `TokenFailure`, `SecretsUnavailable`.
+ * disturbed. Throws `TokenFailure`, `SecretsUnavailable`.
  */
-async function connectOrg(settings: Settings, opened: AsyncDisposableStack): Promise<OrgConnection> {
+async function connectOrg(
+  settings: Settings,
+  opened: AsyncDisposableStack,
+): Promise<[OrgConnection, ReadResources]> {
   const secrets = await openSecretsManager(settings, createLog('silent'));
   opened.defer(() => secrets.close());
-  const org = await startEmptyOrg(settings, secrets, opened);
-  const connected = withSimulated(settings, org);
-  const { environment } = settings;
-  const crm = createCrmCheck({
-    ...(connected.crm as CrmSettings),
-    environment,
-    secrets,
-    metrics: createMetrics(),
-  });
-  opened.defer(() => crm.close());
-  const token = await crm.signIn(await crm.sign());
-  return {
-    resources: (mappingFile) =>
-      resourcesFor(mappingFile === undefined ? connected : { crm: { ...connected.crm, mappingFile } }),
-    apiVersion: connected.crm.apiVersion,
-    listObjects: () => crm.listObjects(token),
-    checkOwners: (resources) => crm.checkOwners(resources, token),
-    objectsNotSeen: (resources) => crm.objectsNotSeen(resources, token),
-    async describe(names) {
-      const described: [string, DescribedObject | null][] = [];
-      for (let start = 0; start < names.length; start += describedAtOnce)
-        described.push(...(await crm.describe(names.slice(start, start + describedAtOnce), token)));
-      return new Map(described);
-    },
-  };
+  const connected = withSimulated(settings, await startEmptyOrg(settings, secrets, opened));
+  const check = openCrmCheck(connected, secrets, opened);
+  const org = await check.signIn(await check.sign());
+  const { crm } = connected;
+  return [org, (mappingFile = crm.mappingFile) => resourcesFor({ crm: { ...crm, mappingFile } })];
 }
-
-interface OrgProblem {
-  object: string;
-  /** Null: the object itself. */
-  field: string | null;
-  problem: string;
-  advice: string;
-}
-
-function problemsOf(resources: Resources, described: Described): OrgProblem[] {
-  // Whether there will be reservations is not known here.
-  resources.booking.fit.laterStatuses = laterStatuses;
-  return listOf(resources).flatMap((resource) =>
-    checkResource(resource, described, resources.member.crmObject).misfits.map((misfit) => ({
-      object: resource.crmObject,
-      field: misfit.column,
-      problem: misfit.problem,
-      advice: adviceFor(misfit),
-    })),
-  );
-}
-
-function adviceFor({ kind, column }: Misfit): string {
-  if (kind === 'absent' && column === null)
-    return 'Create it with `handoff org package`, name another object in the mapping, or give the integration user permission to see it.';
-  return adviceByKind[kind];
-}
-
-const adviceByKind: Readonly<Record<MisfitKind, string>> = {
-  absent:
-    'Create it with `handoff org package`, name another field in the mapping, or give the integration user permission to see it.',
-  permission: 'Assign the permission set from `handoff org package` to the integration user.',
-  unset:
-    'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.',
-  length: 'Make the field longer in the org, or name another one in the mapping.',
-  values: 'Add what it lacks to the picklist, or set `status: null` in the mapping.',
-  key: 'Make the field unique and an external ID, or name another field in the mapping.',
-  mismatch: 'Name another field in the mapping, or change the field in the org.',
-};
 
 /** Objects that `org map` looks at: enough for a large org, and few calls. */
 const mostObjects = 500;
@@ -146,11 +74,11 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     heading: 'org',
     description: "the org's objects and fields, and how the gateway uses them",
   });
-  const withOrg = (command: Command, work: (org: OrgConnection) => Promise<void>) =>
+  const withOrg = (command: Command, work: (org: OrgConnection, read: ReadResources) => Promise<void>) =>
     runCommand(command, async () => {
       await using opened = new AsyncDisposableStack();
       try {
-        await work(await connectOrg(load(), opened));
+        await work(...(await connectOrg(load(), opened)));
       } catch (error) {
         if (error instanceof SettingsError) throw new CommandFailed(error.message, exitBadInput);
         throw error;
@@ -178,7 +106,7 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     .option('--mapping <file>', 'use this mapping file instead of the one in the settings')
     .option('--json', 'print JSON')
     .action(({ mapping, json }: JsonOption & { mapping?: string }, command: Command) =>
-      withOrg(command, (org) => check(org, mapping, json)),
+      withOrg(command, (org, read) => check(org, read(mapping), json)),
     );
   group
     .command('package')
@@ -187,7 +115,7 @@ export function registerOrgCommands(program: Command, load: LoadSettings): void 
     .option('--mapping <file>', 'use this mapping file instead of the one in the settings')
     .option('--json', 'print JSON')
     .action(({ out, mapping, json }: JsonOption & { out: string; mapping?: string }, command: Command) =>
-      withOrg(command, (org) => makePackage(org, { out, mapping, json })),
+      withOrg(command, (org, read) => makePackage(org, read(mapping), { out, json })),
     );
 }
 
@@ -293,52 +221,25 @@ async function writeNew(file: string, text: string): Promise<void> {
   }
 }
 
-async function check(
-  org: OrgConnection,
-  mappingFile: string | undefined,
-  json: true | undefined,
-): Promise<void> {
-  const resources = org.resources(mappingFile);
-  const objects = listOf(resources).map(({ crmObject }) => crmObject);
-  const owners = (await org.checkOwners(resources)).map(ownerProblem);
-  const unseen = (await org.objectsNotSeen(resources)).map(unseenProblem);
-  const problems = [...problemsOf(resources, await org.describe(objects)), ...owners, ...unseen];
+async function check(org: OrgConnection, resources: Resources, json: true | undefined): Promise<void> {
+  const owners = await org.inspectOwners(resources);
+  const { faults, lacks } = await org.inspect(resources);
+  const problems = [...faults, ...lacks, ...owners];
   print(json, { ok: problems.length === 0, problems }, () =>
     problems.length === 0
-      ? `The org has everything the gateway needs in ${objects.join(', ')}.`
-      : problems.map(showProblem).join('\n'),
+      ? `The org has everything the gateway needs in ${listOf(resources)
+          .map(({ crmObject }) => crmObject)
+          .join(', ')}.`
+      : problems.map(explain).join('\n'),
   );
   if (problems.length > 0) process.exitCode = 1;
 }
 
-function ownerProblem(problem: string): OrgProblem {
-  return {
-    object: 'User',
-    field: null,
-    problem: `can't provide owners: ${problem.replace(/\.$/, '')}`,
-    advice: 'Until you fix this, the integration user owns new records.',
-  };
-}
-
-function unseenProblem(object: string): OrgProblem {
-  return {
-    object,
-    field: null,
-    problem:
-      "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private",
-    advice: "Grant it; the package's permission set includes it.",
-  };
-}
-
-function showProblem({ object, field, problem, advice }: OrgProblem): string {
-  return `${[object, ...(field === null ? [] : [field])].join('.')} ${problem}. ${advice}`;
-}
-
 async function makePackage(
   org: OrgConnection,
-  { out, mapping, json }: JsonOption & { out: string; mapping?: string | undefined },
+  resources: Resources,
+  { out, json }: JsonOption & { out: string },
 ): Promise<void> {
-  const resources = org.resources(mapping);
   const described = await org.describe(listOf(resources).map(({ crmObject }) => crmObject));
   const { files, left } = packageFiles(resources, described, org.apiVersion);
   try {

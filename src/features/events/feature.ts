@@ -3,13 +3,12 @@ import { Type } from 'typebox';
 import { historySources } from '../../api/history.ts';
 import {
   type Core,
-  type CrmToken,
-  crmOf,
   type DoctorCheck,
   defineFeature,
   type Erasure,
   type ErasureStores,
   NothingToCheck,
+  orgOf,
   type Started,
   settingsOf,
 } from '../../feature.ts';
@@ -110,8 +109,8 @@ const changesCheck: DoctorCheck = {
     if (changes.pollSeconds === 0)
       throw new NothingToCheck("changes.pollSeconds is 0, so the gateway doesn't read changes.");
     const resources = listOf(context.resources ?? resourcesOf());
-    await crmOf(context)
-      .readChanges(resources, context.token as CrmToken)
+    await orgOf(context)
+      .readChanges(resources)
       .catch((error: Error) => {
         const [member, quote, booking] = resources.map(({ crmObject }) => crmObject);
         const advice = `The integration user needs View All Records on ${member}, ${quote} and ${booking}.`;
