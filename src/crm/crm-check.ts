@@ -33,7 +33,6 @@ export interface SignInAddress {
   audience: string;
 }
 
-/** What an org lacks or has otherwise than the service needs it, and what to do about it. */
 export interface OrgProblem extends OrgFault {
   advice: string;
 }

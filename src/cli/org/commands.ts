@@ -43,8 +43,8 @@ async function connectOrg(
   const secrets = await openSecretsManager(settings, createLog('silent'));
   opened.defer(() => secrets.close());
   const connected = withSimulated(settings, await startEmptyOrg(settings, secrets, opened));
-  const check = openCrmCheck(connected, secrets, opened);
-  const org = await check.signIn(await check.sign());
+  const crmCheck = openCrmCheck(connected, secrets, opened);
+  const org = await crmCheck.signIn(await crmCheck.sign());
   const { crm } = connected;
   return [org, (mappingFile = crm.mappingFile) => resourcesFor({ crm: { ...crm, mappingFile } })];
 }
