@@ -1,3 +1,4 @@
+import { AdaptiveSize } from '../platform/base/adaptive-size.ts';
 import type { Call } from '../platform/base/call.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
 import { isUuid } from '../platform/base/text.ts';
@@ -6,7 +7,6 @@ import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } fr
 import { ownerField } from '../records/created-by.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
-import { AdaptiveSize } from './adaptive-size.ts';
 import {
   nativeIdOf,
   readComposite,

@@ -1,3 +1,4 @@
+import { AdaptiveSize } from '../../platform/base/adaptive-size.ts';
 import { type Call, ownWorldOf, startCall, type Visible } from '../../platform/base/call.ts';
 import { now, randomUUID } from '../../platform/base/chance.ts';
 import { coalesce } from '../../platform/base/concurrency.ts';
@@ -66,7 +67,7 @@ type Ended = DeliveryAttempt & { handoff: TakenHandoff };
 /** The state of the delivery of one type: an org may refuse bookings and accept quotes. Times are of `now()`. */
 interface TypeState {
   type: HandoffType;
-  batchSize: number;
+  batchSize: AdaptiveSize;
   isUnavailable: boolean;
   probedAt: number;
   madeAt: number;
@@ -88,7 +89,7 @@ export class HandoffDelivery {
   readonly #options: HandoffDeliveryOptions;
   readonly #types: TypeState[] = (Object.keys(targets) as HandoffType[]).map((type) => ({
     type,
-    batchSize: largestBatch,
+    batchSize: new AdaptiveSize(1, largestBatch),
     isUnavailable: false,
     probedAt: 0,
     madeAt: Number.NEGATIVE_INFINITY,
@@ -144,7 +145,9 @@ export class HandoffDelivery {
   async #deliverBatch(state: TypeState): Promise<boolean> {
     const { table, batchMs } = this.#options;
     const isProbe = state.isUnavailable;
-    const batch = isProbe ? await this.#takeProbe(state) : await table.take(state.type, state.batchSize);
+    const batch = isProbe
+      ? await this.#takeProbe(state)
+      : await table.take(state.type, state.batchSize.value);
     if (batch.length === 0) return false;
     const startedAt = now();
     const attempts = await this.#attempt(batch, isProbe ? 'probe' : 'batch', batchMs);
@@ -188,8 +191,8 @@ export class HandoffDelivery {
     }
     state.isUnavailable = !isCrmAvailable;
     if (!isCrmAvailable) return;
-    if (attempts.some(isOwnFailure)) state.batchSize = Math.max(1, Math.floor(state.batchSize / 4));
-    else if (isQuick) state.batchSize = Math.min(largestBatch, state.batchSize * 4);
+    if (attempts.some(isOwnFailure)) state.batchSize.halve();
+    else if (isQuick) state.batchSize.double();
   }
 
   async #deliverAlone(state: TypeState, { failing, ms }: (typeof retryWorkers)[number]): Promise<boolean> {

@@ -109,7 +109,7 @@ describe('the delivery of one type', () => {
     delivery.next = 'made';
     await delivery.deliver(1);
     await delivery.deliver(1);
-    assert.deepEqual(delivery.batches, [200, 50, 200]);
+    assert.deepEqual(delivery.batches, [200, 100, 200]);
     assert.deepEqual(
       delivery.settled.map(({ outcome }) => outcome.status),
       ['accepted', 'created', 'created'],
