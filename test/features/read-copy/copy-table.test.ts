@@ -11,6 +11,7 @@ import type { ChangedRecord } from '../../../src/records/changes.ts';
 import { member } from '../../../src/records/members.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
+import { executedBy } from '../../support/executed-by.ts';
 
 const stamp = '2027-03-01T08:00:00.000Z';
 
@@ -99,8 +100,7 @@ test('a write whose statement reaches the database late puts no older state over
     late.push(query);
     return Promise.reject(new Error('no answer'));
   };
-  const getExecutor = () => database.sql.getExecutor();
-  const broken = { getExecutor, executeQuery } as unknown as Database['sql'];
+  const broken = executedBy(database.sql, executeQuery);
   await assert.rejects(
     new CopyTable({ ...database, sql: broken }, 'fields').write([aWrite(record, 'older')]),
   );

@@ -15,6 +15,7 @@ import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import type { FieldValues, StoredRecord } from '../../../src/records/records.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
+import { executedBy } from '../../support/executed-by.ts';
 import { recordLog } from '../../support/log.ts';
 import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
@@ -179,7 +180,7 @@ test('of two writes that could not be noted, the CRM is asked for the External I
   let isCut = true;
   const executeQuery = (query: CompiledQuery) =>
     isCut ? Promise.reject(new Error('cut')) : database.sql.executeQuery(query);
-  const cut = { getExecutor: () => database.sql.getExecutor(), executeQuery } as unknown as Database['sql'];
+  const cut = executedBy(database.sql, executeQuery);
   const answers = [stored('one', id, late), stored('one', other)];
   const crm = new MemoryRecords(() => 0);
   crm.updateAndRead = async () => answers.shift();
