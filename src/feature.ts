@@ -14,7 +14,7 @@ import type { LoadSettings } from './platform/command-line/command.ts';
 import type { Job } from './platform/jobs/job-queue.ts';
 import type { Probe } from './platform/observability/health.ts';
 import type { Log } from './platform/observability/log.ts';
-import type { MetricGroup, Metrics } from './platform/observability/metrics.ts';
+import type { MetricRows, Metrics, MetricsOf } from './platform/observability/metrics.ts';
 import type { SecretsManager } from './platform/secrets/secrets-manager.ts';
 import type { Settings, SettingsPart } from './platform/settings/table.ts';
 import type { Simulated, Simulator } from './platform/simulators/simulator.ts';
@@ -87,15 +87,15 @@ type BannerLine = readonly [what: string, address: string, note?: string];
  * A capability of the service: all that belongs to it is in its folder; deleting the folder and its line in features.ts
  * removes it.
  */
-export interface Feature<S = unknown, M extends object = object, R = unknown> {
+export interface Feature<S = unknown, T extends MetricRows = MetricRows, R = unknown> {
   name: string;
   settings?: SettingsPart;
-  metrics?: MetricGroup<M>;
+  metrics?: T;
   tags?: Readonly<Record<string, string>>;
   health?: Readonly<Record<string, TSchema>>;
   simulator?: Simulator;
   /** Throws what keeps the service from starting. */
-  start?(core: Core<S, M>): Started<R> | Promise<Started<R>>;
+  start?(core: Core<S, MetricsOf<T>>): Started<R> | Promise<Started<R>>;
   /**
    * Its routes; called without parts to be documented only. `all`: those of the whole service, once it has them.
    * `possible`: the same with those that settings turn off, to be read and not to be called.
@@ -114,7 +114,7 @@ export interface Feature<S = unknown, M extends object = object, R = unknown> {
 }
 
 /** Checks a feature against its own settings and metrics, and drops their types so that all features fit one list. */
-export function defineFeature<S, M extends object, R>(feature: Feature<S, M, R>): Feature {
+export function defineFeature<S, T extends MetricRows, R>(feature: Feature<S, T, R>): Feature {
   return feature;
 }
 

@@ -1,9 +1,6 @@
 import { features } from '../features.ts';
-import { createMetrics, type Metrics } from '../platform/observability/metrics.ts';
+import { createMetrics, type MetricRows, type Metrics } from '../platform/observability/metrics.ts';
 
 export function createAllMetrics(): Metrics {
-  return createMetrics((registers) => {
-    const groups: object[] = features.map(({ metrics }) => metrics?.(registers) ?? {});
-    return Object.assign({}, ...groups) as object;
-  });
+  return createMetrics(Object.assign({}, ...features.map(({ metrics }) => metrics)) as MetricRows);
 }

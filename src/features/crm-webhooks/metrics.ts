@@ -1,18 +1,13 @@
-import type { Registry } from 'prom-client';
-import { startingAtZero } from '../../platform/observability/metrics.ts';
+import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
 
-export function crmWebhookMetrics(registers: Registry[]) {
-  return {
-    webhooks: startingAtZero(
-      { result: 'dead' },
-      {
-        name: 'handoff_webhooks_total',
-        help: 'Webhooks received from Salesforce, by result.',
-        labelNames: ['result'] as const,
-        registers,
-      },
-    ),
-  };
-}
+export const crmWebhookMetrics = {
+  webhooks: {
+    type: 'counter',
+    name: 'handoff_webhooks_total',
+    help: 'Webhooks received from Salesforce, by result.',
+    labels: ['result'],
+    watched: { result: 'dead' },
+  },
+} as const satisfies MetricRows;
 
-export type CrmWebhookMetrics = ReturnType<typeof crmWebhookMetrics>;
+export type CrmWebhookMetrics = MetricsOf<typeof crmWebhookMetrics>;

@@ -14,6 +14,7 @@ import { randomUUID } from '../../platform/base/chance.ts';
 import { defineOffer } from '../../platform/base/offers.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { shareProbe } from '../../platform/observability/health.ts';
+import { makeMetrics } from '../../platform/observability/metrics.ts';
 import { oneOf, seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { leaseLock } from '../../platform/store/database-locks.ts';
@@ -164,7 +165,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
       ...settings.handoff,
       mode,
       // Gauges and counters are those of live ones.
-      metrics: mode === 'live' ? metrics : handoffMetrics([]),
+      metrics: mode === 'live' ? metrics : makeMetrics(handoffMetrics, []),
       batchMs: settings.crm.dailyCallBudget === undefined ? batchMs.usual : batchMs.withBudget,
       lease: () => leaseLock(database, lock, owner, leaseSeconds),
       eventData: handoffEventData,

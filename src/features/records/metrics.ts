@@ -1,18 +1,16 @@
-import { Counter, type Registry } from 'prom-client';
+import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
 
-export function recordMetrics(registers: Registry[]) {
-  return {
-    memberCacheHits: new Counter({
-      name: 'handoff_member_cache_hits_total',
-      help: 'Reads of one member answered from the shared cache.',
-      registers,
-    }),
-    memberCacheMisses: new Counter({
-      name: 'handoff_member_cache_misses_total',
-      help: 'Reads of one member that missed the shared cache.',
-      registers,
-    }),
-  };
-}
+export const recordMetrics = {
+  memberCacheHits: {
+    type: 'counter',
+    name: 'handoff_member_cache_hits_total',
+    help: 'Reads of one member answered from the shared cache.',
+  },
+  memberCacheMisses: {
+    type: 'counter',
+    name: 'handoff_member_cache_misses_total',
+    help: 'Reads of one member that missed the shared cache.',
+  },
+} as const satisfies MetricRows;
 
-export type RecordMetrics = ReturnType<typeof recordMetrics>;
+export type RecordMetrics = MetricsOf<typeof recordMetrics>;

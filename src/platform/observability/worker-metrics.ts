@@ -1,11 +1,5 @@
-import {
-  AggregatorRegistry,
-  Counter,
-  Gauge,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from 'prom-client';
+import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
+import { type MetricRows, makeMetrics } from './metrics.ts';
 
 export type MetricsSnapshot = MetricObjectWithValues<MetricValue<string>>[];
 
@@ -38,16 +32,16 @@ export class WorkerMetrics {
   }
 }
 
+const groupMetrics = {
+  workers: { type: 'gauge', name: 'handoff_workers', help: 'Worker processes that serve requests.' },
+  workerEnds: {
+    type: 'counter',
+    name: 'handoff_worker_ends_total',
+    help: 'Worker processes that ended unexpectedly and were replaced.',
+  },
+} as const satisfies MetricRows;
+
 export function createGroupMetrics() {
   const registry = new Registry();
-  const registers = [registry];
-  return {
-    registry,
-    workers: new Gauge({ name: 'handoff_workers', help: 'Worker processes that serve requests.', registers }),
-    workerEnds: new Counter({
-      name: 'handoff_worker_ends_total',
-      help: 'Worker processes that ended unexpectedly and were replaced.',
-      registers,
-    }),
-  };
+  return { registry, ...makeMetrics(groupMetrics, [registry]) };
 }
