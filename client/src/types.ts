@@ -187,7 +187,7 @@ export interface AuthenticationAttempt {
   timestamp: string;
   /** The X-Request-Id of the request. */
   request_id: string;
-  /** The caller's address; null in a summary of many addresses, and in attempts recorded by earlier versions. */
+  /** The caller's address; null in a summary of many addresses. */
   address: string | null;
   /** The User-Agent header, at most 255 characters; null if none was sent. */
   user_agent: string | null;
@@ -195,8 +195,8 @@ export interface AuthenticationAttempt {
   api_key: string | null;
   /** The signed-in person who sent the request; null if it came with the consumer's credentials. */
   person: string | null;
-  /** HTTP status of the response; null in attempts recorded by earlier versions. */
-  status: number | null;
+  /** HTTP status of the response. */
+  status: number;
   /** How many attempts this stands for. More than 1 if an address failed more often than the limit, or a consumer was refused (403, 429), or needed no credentials, more than 60 times a minute: further attempts share one entry for each minute and result, with the other fields of the first one. With very many requests too: then only the time, the request id and the client are those of the first. */
   count: number;
   /** `test`: its requests work on records of its own in the gateway and never reach the CRM or the partner. It can't be changed later. Known values: `live`, `test`. Others may be added; treat an unknown one as such. */

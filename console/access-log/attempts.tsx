@@ -49,7 +49,7 @@ function Result({ attempt: { result, status } }: PartProps): VNode {
   return (
     <>
       <span class={`badge ${fault ? 'bad' : 'good'}`}>{fault ?? 'Accepted'}</span>{' '}
-      {status !== null && <span class="quiet">{status}</span>}
+      <span class="quiet">{status}</span>
     </>
   );
 }
@@ -59,8 +59,8 @@ function refusalOf(result: string): string {
 }
 
 /** Undefined where nothing is wrong with a request whose key was right. */
-function faultOf(status: number | null): string | undefined {
-  if (status === null || status < 400) return undefined;
+function faultOf(status: number): string | undefined {
+  if (status < 400) return undefined;
   return status < 500 ? 'Request error' : 'Server error';
 }
 

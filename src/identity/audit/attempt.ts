@@ -25,7 +25,7 @@ export interface Attempt {
   /** RFC 3339 UTC with milliseconds. */
   timestamp: string;
   request_id: string;
-  /** The caller's; null in a sum of many addresses, and in attempts that earlier versions recorded. */
+  /** The caller's; null in a sum of many addresses. */
   address: string | null;
   /** At most 255 characters; null where none was sent. */
   user_agent: string | null;
@@ -33,8 +33,8 @@ export interface Attempt {
   api_key: string | null;
   /** Who has signed in and sent it; null where it came with credentials of the consumer. */
   person: string | null;
-  /** HTTP status of the answer; null in attempts that earlier versions recorded. */
-  status: number | null;
+  /** HTTP status of the answer. */
+  status: number;
   sum?: AttemptSum | undefined;
 }
 

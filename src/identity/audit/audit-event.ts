@@ -29,8 +29,7 @@ const eventSchema = Type.Object({
     id: Type.String(),
     name: Type.String(),
     person: textOrNull,
-    /** Absent from events of earlier versions. */
-    verified: Type.Optional(Type.Boolean()),
+    verified: Type.Boolean(),
   }),
   target: Type.Object({ id: Type.String(), name: Type.String() }),
   address: textOrNull,

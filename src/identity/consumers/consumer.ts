@@ -44,7 +44,6 @@ const allowanceSchema = Type.Object({
 
 /**
  * A consumer. Fields that this version does not know are kept: during an update, a newer version may have written them.
- * Optional are those that records of earlier versions lack.
  */
 export const consumerSchema = Type.Object({
   id: Type.String({ pattern: `^${consumerIdPattern}$` }),

@@ -83,18 +83,9 @@ function refusalOf(
 export const createHistory = `
   create table if not exists schema_migrations (
     version integer primary key, name text not null, applied_at timestamptz not null default now(),
-    oldest_program integer);
-  do $$ begin
-    -- Asked first: an alter table that changes nothing waits all the same for a backup that reads the table.
-    if not exists (select from pg_attribute
-      where attrelid = 'schema_migrations'::regclass and attname = 'oldest_program') then
-      alter table schema_migrations add column oldest_program integer;
-    end if;
-  end $$`;
+    oldest_program integer)`;
 
-export const selectApplied =
-  "select version, (to_jsonb(applied) ->> 'oldest_program')::integer as oldest_program " +
-  'from schema_migrations applied order by version';
+export const selectApplied = 'select version, oldest_program from schema_migrations order by version';
 
 function recordOf({ version, name, oldestProgram }: Migration): string {
   return (

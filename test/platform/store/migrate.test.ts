@@ -62,13 +62,6 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
     assert.deepEqual(Object.fromEntries(ends), starts);
   });
 
-  test('are recorded in a table that an older program made', async () => {
-    await database.execute('alter table schema_migrations drop column oldest_program');
-    assert.equal((await compareSchema(database)).refusal, undefined);
-    await migrate(database);
-    await database.execute('select oldest_program from schema_migrations');
-  });
-
   const add = (oldest: string) =>
     database.execute(`insert into schema_migrations values (9999, 'later', now(), ${oldest})`);
   const remove = () => database.execute('delete from schema_migrations where version = 9999');

@@ -96,12 +96,7 @@ const shown = shownAs(event);
 /** A change has the mode of the consumer that was changed, a decision that of who decided. */
 function show(found: AuditEvent): unknown {
   const { action: done, actor, target } = found;
-  const { verified = false } = actor;
-  return shown({
-    ...found,
-    actor: { ...actor, verified },
-    mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id),
-  });
+  return shown({ ...found, mode: modeOf(done.startsWith('handoff.') ? actor.id : target.id) });
 }
 
 export function listAuditEventsRoute(

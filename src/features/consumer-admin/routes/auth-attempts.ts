@@ -82,7 +82,7 @@ const attempt = Type.Object(
     }),
     address: orNull(
       Type.String({ maxLength: 64, examples: ['192.0.2.10'] }),
-      "The caller's address; null in a summary of many addresses, and in attempts recorded by earlier versions.",
+      "The caller's address; null in a summary of many addresses.",
     ),
     user_agent: orNull(
       Type.String({ maxLength: 255, examples: ['partner-a/2.1'] }),
@@ -96,10 +96,12 @@ const attempt = Type.Object(
       Type.String({ maxLength: 1020, examples: [null] }),
       "The signed-in person who sent the request; null if it came with the consumer's credentials.",
     ),
-    status: orNull(
-      Type.Integer({ minimum: 100, maximum: 599, examples: [200] }),
-      'HTTP status of the response; null in attempts recorded by earlier versions.',
-    ),
+    status: Type.Integer({
+      minimum: 100,
+      maximum: 599,
+      description: 'HTTP status of the response.',
+      examples: [200],
+    }),
     count: Type.Integer({
       minimum: 1,
       maximum: 2_147_483_647,
