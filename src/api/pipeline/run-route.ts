@@ -81,8 +81,8 @@ async function answerOf(tools: RouteTools, request: FastifyRequest): Promise<Rou
   }
   const answer = await executeFor(run, claim);
   await claim.complete(answer);
-  // Stored by a plan, it is for whoever asks; the handler has made any other for this caller.
-  return answer.isStored ? asSeenNow(run, answer) : answer;
+  // As a repeat sees it, also where the handler shows more.
+  return asSeenNow(run, answer);
 }
 
 function refusalOf({ route, call, input }: Run): Refusal | undefined {

@@ -57,6 +57,12 @@ describe('a trip of which items are refused', () => {
       .map((row) => row['Name__c'])
       .toSorted();
   };
+  const anotherMember = async () => {
+    const { data } = (await (await gateway.request('/v1/members?limit=2')).json()) as {
+      data: { id: string }[];
+    };
+    return data.find(({ id }) => id !== gateway.org.memberId)?.id;
+  };
   const failBookings = () =>
     gateway.org.arm({
       match: { object: 'Booking__c' },
@@ -99,10 +105,7 @@ describe('a trip of which items are refused', () => {
     test('all refused is 422 with the first code and the places of all', async () => {
       const made = trip([item('a', { reference: 'A' }), item('b', { reference: 'B' })]);
       await answerTo(made, 201);
-      const [other] = (
-        (await (await gateway.request('/v1/members?limit=2')).json()) as { data: { id: string }[] }
-      ).data.filter(({ id }) => id !== gateway.org.memberId);
-      const body = { ...made, member_id: other?.id, atomic: false };
+      const body = { ...made, member_id: await anotherMember(), atomic: false };
       const conflict = await problemOf(body, 422);
       assert.deepEqual(
         [conflict.code, conflict.status, pointers(conflict)],
@@ -225,6 +228,22 @@ describe('a trip of which items are refused', () => {
         assert.ok(!(await hidden.text()).includes(secret));
         const seen = await send(body(trip([item('refuse me')])), { path, as, ...options });
         assert.match(await seen.text(), new RegExp(secret));
+      });
+    }
+
+    for (const [what, more, status] of [
+      ['refused as a whole', [], 422],
+      ['made in part', [item('c')], 201],
+    ] as const) {
+      test(`the first answer to a trip that is ${what} is that of its repeat`, async () => {
+        const as = await gateway.newConsumer(narrow('quotes'));
+        const made = trip([item('a', { reference: 'A' })]);
+        await answerTo(made, 201, { as });
+        const items = [...made.items, ...more];
+        const ofAnother = { ...made, member_id: await anotherMember(), items, atomic: false };
+        const key = { as, 'idempotency-key': randomUUID() };
+        const first = await answerTo(ofAnother, status, key);
+        assert.deepEqual(await answerTo(ofAnother, status, key), first);
       });
     }
 
