@@ -31,10 +31,10 @@ import { listOf, type Resources, resourcesOf } from '../records/mapping.ts';
 import { testWorlds } from '../records/offers.ts';
 import { fieldNamesOf } from '../records/shown-fields.ts';
 import { startJobs } from './jobs.ts';
-import { resourcesFor } from './mapping.ts';
 import { createAllMetrics } from './metrics.ts';
 import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
+import { resourcesFor } from './settings.ts';
 
 interface Connected {
   crm: Crm;

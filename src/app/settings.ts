@@ -1,8 +1,9 @@
 import { features } from '../features.ts';
 import { platformPart } from '../platform/settings/rules.ts';
-import { readSettings, tableOf } from '../platform/settings/settings.ts';
+import { readSettings, SettingsError, tableOf } from '../platform/settings/settings.ts';
 import type { Settings } from '../platform/settings/table.ts';
-import { resourcesFor } from './mapping.ts';
+import type { Resources } from '../records/mapping.ts';
+import { MappingError, readResources } from '../records/read-mapping.ts';
 
 const parts = [platformPart, ...features.flatMap(({ settings }) => settings ?? [])];
 
@@ -13,4 +14,13 @@ export function loadSettings(env: NodeJS.ProcessEnv = process.env, configFile?: 
   const settings = readSettings(parts, env, configFile);
   resourcesFor(settings);
   return settings;
+}
+
+/** Throws `SettingsError` with all that is wrong in the mapping file. */
+export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
+  try {
+    return readResources(crm.mappingFile, crm.ownerMatch);
+  } catch (error) {
+    throw error instanceof MappingError ? new SettingsError([...error.faults]) : error;
+  }
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { resourcesFor } from '../app/mapping.ts';
+import { resourcesFor } from '../app/settings.ts';
 import { explain, factOf, isLoginHost, openCrmCheck, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import { readKnownOrg } from '../crm/token/known-org.ts';

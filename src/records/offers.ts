@@ -46,3 +46,7 @@ interface TestWorlds {
 }
 
 export const testWorlds = defineOffer<TestWorlds>('the worlds of test consumers');
+
+export type ReservationsOfTrip = (tripId: string, limit: number, call: Call) => Promise<object[]>;
+
+export const reservationsOfTrip = defineOffer<ReservationsOfTrip>('the reservations of a trip');

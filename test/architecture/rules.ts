@@ -1,13 +1,7 @@
 const platform = (...names: string[]) => names.map((name) => `src/platform/${name}`);
 
 /** The database as table modules see it. */
-const store = platform(
-  'store/database.ts',
-  'store/statements.ts',
-  'store/failures.ts',
-  'store/leases.ts',
-  'store/forget-rows.ts',
-);
+const store = platform('store/database.ts', 'store/statements.ts', 'store/failures.ts', 'store/leases.ts');
 const reporting = platform('observability', 'base');
 
 /** What every feature may use; of the adapters only their ports. */

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import { resourcesFor } from '../../app/mapping.ts';
+import { resourcesFor } from '../../app/settings.ts';
 import { explain, type OrgConnection, openCrmCheck } from '../../crm/crm-check.ts';
 import {
   type DescribedField,

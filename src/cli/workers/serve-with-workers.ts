@@ -1,9 +1,11 @@
 import cluster from 'node:cluster';
+import { createApp } from '../../app/app.ts';
+import { createAllMetrics } from '../../app/metrics.ts';
 import { settingsTable } from '../../app/settings.ts';
 import { orgSimulator } from '../../crm/simulated-org.ts';
 import { features } from '../../features.ts';
 import { lockDataDir } from '../../platform/base/files.ts';
-import type { Log } from '../../platform/observability/log.ts';
+import { createLog, type Log } from '../../platform/observability/log.ts';
 import { createOperationsServer } from '../../platform/observability/operations-server.ts';
 import { WorkerMetrics } from '../../platform/observability/worker-metrics.ts';
 import { openSecretsManager } from '../../platform/secrets/secrets.ts';
@@ -11,6 +13,7 @@ import type { Settings } from '../../platform/settings/table.ts';
 import type { Simulated } from '../../platform/simulators/simulator.ts';
 import { banner } from '../banner.ts';
 import {
+  closeAndExit,
   endAtTheLatest,
   explainTaken,
   logFileOf,
@@ -18,8 +21,7 @@ import {
   openServiceLog,
   warnOfVariables,
 } from '../process.ts';
-import { runWorker } from './run-worker.ts';
-import { WorkerGroup } from './worker-group.ts';
+import { type FromWorker, type ToWorker, WorkerGroup } from './worker-group.ts';
 
 /**
  * Runs the service in several processes on one port. This one is their parent: it holds the data directory, answers at
@@ -115,4 +117,39 @@ function variablesFor(simulated: Readonly<Record<string, Simulated>>): NodeJS.Pr
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
   );
+}
+
+/**
+ * Runs the service in one of several processes, until the parent stops it. When the parent is gone, Node ends a worker of a
+ * cluster at once. Throws what keeps it from starting.
+ */
+async function runWorker(settings: Settings): Promise<void> {
+  const log = createLog(settings.logLevel, { pid: process.pid }, logFileOf(settings));
+  const metrics = createAllMetrics();
+  const app = createApp(settings, log, { workerMetrics: metrics });
+  let stopping = false;
+  const stop = () => {
+    stopping = true;
+    closeAndExit(app, settings, log);
+  };
+  process.on('message', (message: ToWorker) => {
+    if (message.type === 'stop') return stop();
+    void metrics.registry.getMetricsAsJSON().then((snapshot) => sendToParent({ type: 'metrics', snapshot }));
+  });
+  // Terminals and process managers send signals to the parent and its workers alike: the parent decides what they mean.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => {});
+  try {
+    const { url } = await app.start();
+    sendToParent({ type: 'ready', url });
+  } catch (error) {
+    if (stopping) return;
+    await app.close();
+    // The line to the parent alone would keep this process alive.
+    process.channel?.unref();
+    throw explainTaken(error);
+  }
+}
+
+function sendToParent(message: FromWorker): void {
+  process.send?.(message, undefined, undefined, () => {});
 }

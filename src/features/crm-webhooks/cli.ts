@@ -12,8 +12,13 @@ import {
   table,
   withDatabase,
 } from '../../platform/command-line/command.ts';
-import { isMemberEvent, type WebhookState, webhookStates } from './webhook.ts';
-import { type ListedWebhook, WebhooksTable } from './webhooks-table.ts';
+import {
+  isMemberEvent,
+  type ListedWebhook,
+  type WebhookState,
+  WebhooksTable,
+  webhookStates,
+} from './webhooks-table.ts';
 
 const purpose = 'handoff webhooks';
 

@@ -11,7 +11,7 @@ import { days, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { memberCache } from '../../records/offers.ts';
 import { registerWebhookCommands } from './cli.ts';
-import { type CrmWebhookMetrics, crmWebhookMetrics } from './metrics.ts';
+import { type CrmWebhookMetrics, crmWebhookMetrics } from './processor.ts';
 import { memberWebhookRoute } from './routes/member-webhook.ts';
 import { makeFirstWebhookSecret, parseWebhookSecrets, webhookSecretName } from './secrets.ts';
 import { createWebhooks, type Webhooks } from './webhooks.ts';

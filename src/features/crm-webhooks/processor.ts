@@ -1,7 +1,7 @@
 import { now } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
-import type { CrmWebhookMetrics } from './metrics.ts';
+import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
 import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
 
 /*
@@ -26,6 +26,18 @@ import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
  *
  * Once: a webhook is leased for an attempt; the number of the attempt is the fence.
  */
+
+export const crmWebhookMetrics = {
+  webhooks: {
+    type: 'counter',
+    name: 'handoff_webhooks_total',
+    help: 'Webhooks received from Salesforce, by result.',
+    labels: ['result'],
+    watched: { result: 'dead' },
+  },
+} as const satisfies MetricRows;
+
+export type CrmWebhookMetrics = MetricsOf<typeof crmWebhookMetrics>;
 
 /** Together with the waits between them they take six minutes: longer than anything that was cached before can live. */
 const maxAttempts = 12;

@@ -8,7 +8,24 @@ import {
   type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
-import { isMemberEvent, type ReceivedWebhook, type WebhookState } from './webhook.ts';
+
+export const memberEventTypes = ['member.created', 'member.updated', 'member.deleted'] as const;
+
+export function isMemberEvent(type: string): boolean {
+  return (memberEventTypes as readonly string[]).includes(type);
+}
+
+export interface ReceivedWebhook {
+  webhookId: string;
+  type: string;
+  occurredAt: Date;
+  /** External ID in lower case; null for types that are not about a member. */
+  memberId: string | null;
+  payload: string;
+}
+
+export type WebhookState = 'received' | 'processed' | 'ignored' | 'dead';
+export const webhookStates: readonly WebhookState[] = ['received', 'processed', 'ignored', 'dead'];
 
 /** Webhooks that one statement takes at most, each of another member. */
 const takenAtOnce = 100;

@@ -7,11 +7,9 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
-import type { CrmWebhookMetrics } from './metrics.ts';
-import { type ProcessorOptions, WebhookProcessor } from './processor.ts';
+import { type CrmWebhookMetrics, type ProcessorOptions, WebhookProcessor } from './processor.ts';
 import { createWebhookSecrets } from './secrets.ts';
-import { isMemberEvent, type ReceivedWebhook } from './webhook.ts';
-import { WebhooksTable } from './webhooks-table.ts';
+import { isMemberEvent, type ReceivedWebhook, WebhooksTable } from './webhooks-table.ts';
 
 /** How far the time of a signature may be from ours, either way, in seconds. */
 const toleranceSeconds = 300;

@@ -2,8 +2,7 @@ import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import { endLeases, leasedFor, leaseLock } from '../../platform/store/database-locks.ts';
 import { DescribedObjectsTable } from './described-objects-table.ts';
-import { type OrgSchemaMetrics, orgSchemaMetrics } from './metrics.ts';
-import { leastSeconds, OrgWatch } from './org-watch.ts';
+import { leastSeconds, type OrgSchemaMetrics, OrgWatch, orgSchemaMetrics } from './org-watch.ts';
 
 export const orgSchema = defineFeature({ name: 'org-schema', metrics: orgSchemaMetrics, start });
 

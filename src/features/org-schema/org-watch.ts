@@ -3,9 +3,20 @@ import { startCall } from '../../platform/base/call.ts';
 import { now, randomUUID, setTimeout } from '../../platform/base/chance.ts';
 import { inTime, type Polling, startPolling } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
 import type { OrgRefusal } from '../../records/org-fit.ts';
 import { type DescribedObjectsTable } from './described-objects-table.ts';
-import type { OrgSchemaMetrics } from './metrics.ts';
+
+export const orgSchemaMetrics = {
+  schemaFaults: {
+    type: 'gauge',
+    name: 'handoff_crm_schema_faults',
+    help: "Objects and fields in Salesforce that don't fit the gateway; crm.lacks in the health report names them.",
+    aggregator: 'max',
+  },
+} as const satisfies MetricRows;
+
+export type OrgSchemaMetrics = MetricsOf<typeof orgSchemaMetrics>;
 
 /** The org is looked at once in so many seconds at most, by all replicas together; for the same refusal once in the longer time. */
 export const leastSeconds = 5;

@@ -5,8 +5,13 @@ import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts'
 import { type Resources, resourcesOf } from '../../records/mapping.ts';
 import { memberCache, type RequireFreeBooking, requireFreeBooking } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
-import { cachedMembers, createMemberCache, forgetMember } from './member-cache.ts';
-import { type RecordMetrics, recordMetrics } from './metrics.ts';
+import {
+  cachedMembers,
+  createMemberCache,
+  forgetMember,
+  type RecordMetrics,
+  recordMetrics,
+} from './member-cache.ts';
 import { recordsContext, tags } from './routes/context.ts';
 import { listRoute } from './routes/list.ts';
 import { readRoute, recordRoutes } from './routes/records.ts';

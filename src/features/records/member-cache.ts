@@ -1,10 +1,10 @@
 import { modeOf } from '../../platform/base/call.ts';
 import { now, randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
+import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
 import type { MemberCache } from '../../records/offers.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
-import type { RecordMetrics } from './metrics.ts';
 
 /*
  * Members in the shared cache, one key each. The key is in one of these states:
@@ -21,6 +21,21 @@ import type { RecordMetrics } from './metrics.ts';
  *
  * No process keeps members of its own: a drop is one command, and done for all replicas.
  */
+
+export const recordMetrics = {
+  memberCacheHits: {
+    type: 'counter',
+    name: 'handoff_member_cache_hits_total',
+    help: 'Reads of one member answered from the shared cache.',
+  },
+  memberCacheMisses: {
+    type: 'counter',
+    name: 'handoff_member_cache_misses_total',
+    help: 'Reads of one member that missed the shared cache.',
+  },
+} as const satisfies MetricRows;
+
+export type RecordMetrics = MetricsOf<typeof recordMetrics>;
 
 /** Longer than a request lives; a marker whose reader died keeps others from storing for so long. */
 const markerMs = 30_000;

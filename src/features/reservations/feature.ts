@@ -8,7 +8,6 @@ import {
   historySources,
   historySubjects,
 } from '../../api/history.ts';
-import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import {
   type Core,
   type DoctorCheck,
@@ -27,7 +26,7 @@ import type { Settings } from '../../platform/settings/table.ts';
 import { describeAddress, readOrMakeSecret, type Simulator } from '../../platform/simulators/simulator.ts';
 import { viewOfCreator } from '../../records/created-by.ts';
 import { memberSourceOf } from '../../records/member-names.ts';
-import { requireFreeBooking, testWorlds } from '../../records/offers.ts';
+import { requireFreeBooking, reservationsOfTrip, testWorlds } from '../../records/offers.ts';
 import { booking, laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';

@@ -5,8 +5,14 @@ import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
-import { forgetRows } from '../../platform/store/forget-rows.ts';
-import { deadlineFromNow, firstFence, type Held, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
+import {
+  deadlineFromNow,
+  firstFence,
+  forgetRows,
+  type Held,
+  leaseEnd,
+  leasesOf,
+} from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';

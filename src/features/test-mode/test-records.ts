@@ -28,8 +28,7 @@ import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
 import { shownName } from '../../records/shown-fields.ts';
 import { addEvents, type EventType, type NewEvent } from '../events/event-log.ts';
-import { applyTestFault, lostAnswer, outOfTime } from './test-faults.ts';
-import { worldMember, worldMembers } from './world-members.ts';
+import { applyTestFault, lostAnswer, outOfTime, worldMember, worldMembers } from './world-members.ts';
 import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
 import {

@@ -1,6 +1,5 @@
-import { reservationsOfTrip } from '../../api/trip-parts.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
-import { memberCache, recordCopy } from '../../records/offers.ts';
+import { memberCache, recordCopy, reservationsOfTrip } from '../../records/offers.ts';
 import { handoffParts } from '../handoff/feature.ts';
 import { checkRoutes } from './routes/check.ts';
 import { handOffTripRoute } from './routes/hand-off-trip.ts';

@@ -5,8 +5,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { crmWebhookMetrics } from '../../../src/features/crm-webhooks/metrics.ts';
-import { type ProcessorOptions, WebhookProcessor } from '../../../src/features/crm-webhooks/processor.ts';
+import {
+  crmWebhookMetrics,
+  type ProcessorOptions,
+  WebhookProcessor,
+} from '../../../src/features/crm-webhooks/processor.ts';
 import { WebhooksTable } from '../../../src/features/crm-webhooks/webhooks-table.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';

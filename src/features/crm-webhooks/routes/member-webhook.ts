@@ -3,8 +3,8 @@ import { type Static, Type } from 'typebox';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/text.ts';
-import { isMemberEvent, memberEventTypes } from '../webhook.ts';
 import type { Webhooks } from '../webhooks.ts';
+import { isMemberEvent, memberEventTypes } from '../webhooks-table.ts';
 
 export type MemberWebhook = Pick<Webhooks, 'checkSignature' | 'receive'>;
 

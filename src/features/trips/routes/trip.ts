@@ -1,7 +1,6 @@
 import { Type } from 'typebox';
 import { ageHeader, readFreshness } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import type { ReservationsOfTrip } from '../../../api/trip-parts.ts';
 import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../../identity/consumers/visible-records.ts';
 import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
@@ -9,6 +8,7 @@ import { crmProblems, Problem } from '../../../platform/base/problem.ts';
 import { withMember } from '../../../records/included-member.ts';
 import { type Resources, resourcesOf } from '../../../records/mapping.ts';
 import { findMembers, viewOfMember } from '../../../records/member-names.ts';
+import type { ReservationsOfTrip } from '../../../records/offers.ts';
 import { booking, quote } from '../../../records/quotes-and-bookings.ts';
 import type { FieldValues, RecordList } from '../../../records/records.ts';
 import { representationSchema } from '../../../records/representation.ts';
