@@ -106,6 +106,55 @@ describe('the ports of the service', () => {
       assert.match(trace.headers, /allow: get, head, options/);
     });
 
+    test('names the request and forbids guesses at its type in each answer', async () => {
+      const { apiKey, apiSecret } = gateway.console;
+      const lines = (...more: string[]) => ['host: a', 'connection: close', ...more].join('\r\n');
+      const known = lines(`x-api-key: ${apiKey}`, `x-api-secret: ${apiSecret}`);
+      const json = `${known}\r\ncontent-type: application/json`;
+      const key = `idempotency-key: ${randomUUID()}`;
+      const paths = ['/v1/docs', '/llms.txt', '/oauth/jwks'];
+      const requests: [start: string, head: string, status: number, body?: string][] = [
+        ...paths.map((path): [string, string, number] => [`GET ${path}`, lines(), 200]),
+        ...paths.map((path): [string, string, number] => [`HEAD ${path}`, lines(), 200]),
+        ['GET /console/sign-in', lines(), 404],
+        ['GET /oauth/authorize', lines(), 400],
+        ['POST /oauth/token', lines('content-length: 0'), 401],
+        ['POST /mcp', `${json}\r\ncontent-length: 1`, 400, '{'],
+        ['GET /v1/quotes', known, 200],
+        ['HEAD /v1/quotes', known, 200],
+        ['GET /v1/quotes', lines(), 401],
+        ['GET /v1/admin/consumers', known, 403],
+        [`GET /v1/quotes/${randomUUID()}`, known, 404],
+        ['GET /v1/quotes?x=1', known, 400],
+        ['GET /v1/quotes/', known, 404],
+        ['GET /nothing', known, 404],
+        ['HEAD /nothing', known, 404],
+        ['OPTIONS /nothing', known, 404],
+        ['OPTIONS /v1/quotes', lines(), 204],
+        ['PUT /v1/quotes', lines('content-length: 0'), 405],
+        ['CONNECT a:443', lines(), 404],
+        ['GET /v1/%zz', lines(), 400],
+        ['HEAD /v1/%zz', lines(), 400],
+        ['GET *', known, 404],
+        ['GET /v1/healthz', lines('host: b'), 400],
+        ['POST /v1/quotes', `${json}\r\n${key}\r\ncontent-length: 2000000`, 413, '{}'],
+        ['POST /v1/quotes', `${known}\r\ncontent-type: a/b\r\ncontent-length: 2`, 415, '{}'],
+        ['POST /v1/quotes', `${json}\r\n${key}\r\ncontent-length: 1`, 400, '{'],
+        ['POST /v1/quotes', `${json}\r\n${key}\r\ntransfer-encoding: chunked`, 400, '2\r\n{}\r\nno\r\n'],
+        [`GET /v1/quotes/${'x'.repeat(20_000)}`, lines(), 431],
+        ['FETCH /', lines(), 400],
+      ];
+      for (const [start, head, status, body = ''] of requests) {
+        const answer = await raw(`${start} HTTP/1.1\r\n${head}\r\n\r\n${body}`);
+        const said = `${start.slice(0, 60)} ${answer.headers}`;
+        assert.equal(answer.status, status, said);
+        assert.match(answer.headers, /\r\nx-request-id: [\w-]{36}/, said);
+        assert.match(answer.headers, /\r\nx-content-type-options: nosniff/, said);
+        assert.match(answer.headers, /\r\ncache-control: \w/, said);
+        assert.equal(answer.headers.match(/\r\ncache-control:/g)?.length, 1, said);
+      }
+    });
+
     test('answers OPTIONS with what a path allows, and HEAD like GET without a body', async () => {
       const options = await gateway.request('/v1/healthz', { method: 'OPTIONS', as: null });
       assert.equal(options.status, 204);
