@@ -136,7 +136,6 @@ export interface DoctorContext {
   isLocked?: boolean;
   cache?: SharedCache;
   crm?: CrmCheck;
-  /** Undefined before `crm` is. */
   resources?: Resources;
   assertion?: string;
   org?: OrgConnection;

@@ -123,7 +123,6 @@ function connect(options: CrmCheckOptions, http: Http, token: AccessToken) {
     /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
     seenFrom: (user: CrmUser) => readSourceAddress(newClient(), user, call()),
     listObjects: () => listObjects(newClient(), call()),
-    /** Throws `CrmFailure`, `Problem`. */
     describe,
     /** Throws `CrmFailure`, `Problem`. */
     async inspect(resources: Resources): Promise<Findings> {

@@ -19,7 +19,6 @@ import { isObject } from '../platform/base/json-text.ts';
 import { type Mapping, mappingSchema, pointerParts, type ResourceMapping, resourcesOf } from './mapping.ts';
 import { type Field, lookupColumns, type Resource } from './resource.ts';
 
-/** Bytes of a mapping file at most. */
 export const maxMappingBytes = 256 * 1024;
 /** How often a file may refer to anchors, all that stands in each counted. */
 const mostAliases = 100;

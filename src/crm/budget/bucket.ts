@@ -234,7 +234,6 @@ export function merge(stored: Bucket, known: Bucket, now: number, { rate }: Budg
   return { ...stored, level, at: now, counts };
 }
 
-/** Undefined for a text that is no bucket. */
 export function parseBucket(text: string | undefined): Bucket | undefined {
   try {
     const found = JSON.parse(text ?? 'null') as Partial<Bucket> | null;

@@ -9,7 +9,6 @@ const types: Partial<Record<Plan['status'], EventType>> = {
   needs_attention: 'reservation.needs_attention',
 };
 
-/** The event of a plan that has moved on; undefined where there is none. */
 export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   const { id, status, state, updatedAt } = moved;
   const type = types[status];

@@ -31,7 +31,6 @@ export interface WorldKey extends WorldResource {
 
 export interface WorldSize {
   records: number;
-  /** Bytes of content. */
   bytes: number;
 }
 

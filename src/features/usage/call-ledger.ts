@@ -35,7 +35,6 @@ interface UsageQuery {
   consumer?: string;
 }
 
-/** Rows of a report at most. */
 export const mostRows = 1000;
 const hourAsTime = sql.raw('to_timestamp(hour * 3600::double precision)');
 

@@ -33,7 +33,6 @@ export interface Attempt {
   api_key: string | null;
   /** Who has signed in and sent it; null where it came with credentials of the consumer. */
   person: string | null;
-  /** HTTP status of the answer. */
   status: number;
   sum?: AttemptSum | undefined;
 }

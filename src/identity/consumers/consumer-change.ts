@@ -38,7 +38,6 @@ export interface ConsumerChange {
   crmShare?: number | null;
   /** Names of client certificates, of which it must present one, or one of the fingerprints. */
   certificateNames?: readonly string[];
-  /** Null: no allowance. */
   allowance?: Allowance | null;
   /** Claims of people who may act as it; none: nobody may. */
   people?: readonly PersonClaim[];

@@ -21,7 +21,6 @@ interface DirectoryOptions {
   log: Log;
   metrics: Pick<Metrics, 'secretsLoadedAt' | 'consumerValidUntil'>;
   onRecord: (consumer: Consumer) => void;
-  /** Seconds between two refreshes. */
   refreshSeconds: number;
   /** Milliseconds since 1970. */
   clock: () => number;

@@ -36,7 +36,6 @@ export interface RequiredPermission {
 const resources: readonly string[] = permissionResources;
 const actions: readonly string[] = permissionActions;
 const scopes: readonly string[] = recordScopes;
-/** Characters in the name of a consumer at most. */
 export const maxConsumerNameLength = 100;
 
 /**

@@ -2,7 +2,6 @@ import { createHash, createPublicKey, type JsonWebKey } from 'node:crypto';
 import { Type } from 'typebox';
 import { Problem } from '../../platform/base/problem.ts';
 
-/** Public keys of a consumer at most. */
 export const maxPublicKeys = 5;
 
 /** A public key (RFC 7517), as it is stored: without what a JWK may have beside these. */

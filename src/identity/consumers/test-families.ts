@@ -15,7 +15,6 @@ import { BrokenConsumer } from './stored-consumer.ts';
 
 /** Consumers of a family that are not revoked, beside the first, at most. */
 const mostMade = 50;
-/** Ancestors that a record names at most. */
 const mostAncestors = mostMade;
 
 /** For so long, in milliseconds, a place is not given to others although its consumer is not there: it may be about to be. */

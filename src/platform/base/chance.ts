@@ -15,7 +15,6 @@ export interface Chance {
   setImmediate(callback: () => void): void;
   /** Rejects with an `AbortError` when the signal is aborted. */
   sleep(ms: number, options?: { signal?: AbortSignal; ref?: boolean }): Promise<void>;
-  /** Resolves in the next turn of the event loop. */
   nextTurn(): Promise<void>;
   /** Aborted after so many milliseconds. */
   timeoutSignal(ms: number): AbortSignal;

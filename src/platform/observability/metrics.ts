@@ -325,7 +325,6 @@ function makeMetric(row: MetricRow, registers: Registry[]): Metric {
   return counter;
 }
 
-/** The metrics of the platform, with those of `rows`. */
 export function createMetrics<T extends MetricRows = MetricRows>(rows?: T): Metrics & MetricsOf<T> {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -70,7 +70,6 @@ const segment = '[A-Za-z0-9_-][A-Za-z0-9._-]*';
 const expression = new RegExp(`^${segment}(?:/${segment})*$`);
 const maxLength = 200;
 
-/** Most bytes that one secret may have. */
 export const maxSecretBytes = 64 * 1024;
 
 /** Whether the text names a secret, or a folder of secrets: it can't leave the root and names no hidden file. */

@@ -103,7 +103,6 @@ function parseObject(text: string): VaultAnswer['body'] {
   }
 }
 
-/** The value as an object; undefined where it is none. */
 export function asObject(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isObject(value) ? value : undefined;
 }
