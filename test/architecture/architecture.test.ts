@@ -115,6 +115,11 @@ describe('a planted violation is found', () => {
       "export * from '../observability/log.ts';",
       'src/platform/observability/log.ts',
     ],
+    'by passing on nothing': [
+      'src/platform/base/x.ts',
+      "export {} from '../observability/log.ts';",
+      'src/platform/observability/log.ts',
+    ],
     'of an adapter in place of its port': [
       'src/identity/consumers/x.ts',
       "import '../../platform/secrets/file.ts';",

@@ -7,7 +7,10 @@ import { mayImport, packageHomes } from './rules.ts';
 export function findViolations(root: string): string[] {
   const imports = readImports(root, ['src', 'simulators', 'salesforce', 'console']);
   return [
-    ...imports.flatMap(checkImport),
+    ...[...Map.groupBy(imports, ({ from }) => from)].flatMap(([from, ofFile]) => {
+      const area = areaOf(from);
+      return ofFile.flatMap((one) => checkImport(one, area));
+    }),
     ...findRings('folders', imports, siblingFolders),
     ...findRings('files', imports, (from, to) => [from, to]),
     ...globSync('src/**/*.ts', { cwd: root })
@@ -32,9 +35,9 @@ function readsClock(code: string): boolean {
   return /\b(new )?Date\(\)/.test(code);
 }
 
-function checkImport({ from, to, isPackage }: Import): string[] {
+function checkImport({ from, to, isPackage }: Import, area: string | undefined): string[] {
   if (to === undefined) return [`${from} computes the name of an import: nobody can follow it`];
-  const isRight = isPackage ? isPackageAllowed(from, to) : isFileAllowed(from, to);
+  const isRight = isPackage ? isPackageAllowed(from, to) : isFileAllowed(area, to);
   return isRight ? [] : [`${from} may not import ${to}`];
 }
 
@@ -44,8 +47,7 @@ function isPackageAllowed(from: string, name: string): boolean {
   return packageHomes[name]?.some((home) => isIn(from, home)) ?? false;
 }
 
-function isFileAllowed(from: string, to: string): boolean {
-  const area = areaOf(from);
+function isFileAllowed(area: string | undefined, to: string): boolean {
   if (area === undefined) return false;
   return isIn(to, area) || (mayImport[area] ?? []).some((allowed) => isIn(to, allowed));
 }
@@ -70,12 +72,25 @@ function findRings(
     const pair = to === undefined || isPackage ? undefined : ends(from, to);
     if (pair !== undefined) edges.set(pair[0], (edges.get(pair[0]) ?? new Set()).add(pair[1]));
   }
+  leaveEnds(edges);
   const rings = [...edges.keys()].flatMap((start) => {
     const path = pathBackTo(start, edges);
     // A ring is found from each of its parts; the one whose name comes first reports it.
     return path === undefined || path.some((part) => part < start) ? [] : [[...path, start].join(' → ')];
   });
   return rings.map((ring) => `the ${what} import each other in a ring: ${ring}`);
+}
+
+/** Takes out what leads nowhere until none is left, since no ring has it. */
+function leaveEnds(edges: Map<string, Set<string>>): void {
+  let before: number;
+  do {
+    before = edges.size;
+    for (const [from, targets] of edges) {
+      for (const to of targets) if (!edges.has(to)) targets.delete(to);
+      if (targets.size === 0) edges.delete(from);
+    }
+  } while (edges.size < before);
 }
 
 /** The two folders side by side in which the paths part, at any depth; undefined where a file lies at that point. */

@@ -1,6 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
-import { type Expression, parseSync, type StringLiteral, Visitor } from 'oxc-parser';
+import {
+  type EcmaScriptModule,
+  type Expression,
+  type Program,
+  parseSync,
+  type StringLiteral,
+  Visitor,
+} from 'oxc-parser';
 
 /** One import, whatever its form: of values or types, static or dynamic, or a reference by URL. */
 export interface Import {
@@ -34,8 +41,25 @@ function toImport(from: string, specifier: string | undefined): Import {
 
 /** What the code names in its imports; undefined for what is computed. Throws when the code can't be parsed. */
 function specifiersIn(file: string, code: string): (string | undefined)[] {
-  const { program, errors } = parseSync(file, code);
-  if (errors[0] !== undefined) throw new Error(`${file}: ${errors[0].message}`);
+  const parsed = parseSync(file, code);
+  if (parsed.errors[0] !== undefined) throw new Error(`${file}: ${parsed.errors[0].message}`);
+  const { module } = parsed;
+  // The tree of the whole code takes many times the work, and few files need it.
+  return importsOnlyAtTop(module, code)
+    ? module.staticImports.map(({ moduleRequest }) => moduleRequest.value)
+    : specifiersInTree(parsed.program);
+}
+
+/** Whether each word that could import something belongs to a static import. */
+function importsOnlyAtTop({ staticImports, staticExports }: EcmaScriptModule, code: string): boolean {
+  const words = code.match(/\b(?:import|require|URL)\b|\bexport\s*(?:type\s*)?\{[^}]*\}\s*from\b/g) ?? [];
+  const passesOn = staticExports.some(({ entries }) =>
+    entries.every(({ moduleRequest }) => moduleRequest !== null),
+  );
+  return words.length === staticImports.length && !passesOn;
+}
+
+function specifiersInTree(program: Program): (string | undefined)[] {
   const found: (string | undefined)[] = [];
   const add = (source: StringLiteral | null) => {
     if (source !== null) found.push(source.value);

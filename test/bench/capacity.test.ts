@@ -40,7 +40,8 @@ function simulate(reads: number, writes: number, dailyCalls: number, seconds: nu
     ] as const) {
       for (due[kind] += (perSecond * stepMs) / 1000; due[kind] > random(); due[kind] -= 1)
         waiting[kind].push(now);
-      waiting[kind] = waiting[kind].filter((since) => now - since <= maxWaitMs);
+      const inTime = waiting[kind].findIndex((since) => now - since <= maxWaitMs);
+      waiting[kind].splice(0, inTime < 0 ? Infinity : inTime);
     }
     const request = {
       ...{ replica: `${Math.floor(random() * 4)}`, returned: 0, unleased: 0, ahead: 0, most: largestLease },

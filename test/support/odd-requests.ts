@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { anyText } from './any-text.ts';
 import type { Credentials } from './gateway.ts';
 import type { Operation } from './operations.ts';
 
@@ -19,7 +20,7 @@ const uriText = (maxLength: number) => noise(maxLength).map((text) => text.repla
 const segment = fc.oneof(
   fc.uuid(),
   uriText(40),
-  fc.string({ unit: 'binary', maxLength: 20 }).map(wellFormedUri),
+  anyText(20).map(wellFormedUri),
   fc.constantFrom('', '..', '%00', '%ff', '%2F', 'x'.repeat(300), 'y'.repeat(9000), 'con_0000000000000000'),
 );
 
@@ -38,12 +39,7 @@ const query = fc.oneof(
         'result',
         '__proto__',
       ),
-      fc.oneof(
-        fc.uuid(),
-        fc.nat().map(String),
-        uriText(60),
-        fc.string({ unit: 'binary' }).map(wellFormedUri),
-      ),
+      fc.oneof(fc.uuid(), fc.nat().map(String), uriText(60), anyText().map(wellFormedUri)),
     )
     .map(([name, value]) => `?${name}=${value}`),
   uriText(60).map((text) => `?${text}`),
