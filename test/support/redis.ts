@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -70,23 +71,38 @@ export async function startRedis(
     ],
     { stdio: 'ignore' },
   );
+  // A process whose tests are all left out runs no hook that would stop it.
+  child.unref();
+  const kill = () => {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  process.once('exit', kill);
   const started = await Promise.race([
     once(child, 'spawn').then(() => true),
     once(child, 'error').then(() => false),
   ]);
-  if (!started) return missing('redis-server is not installed');
+  if (!started) {
+    process.off('exit', kill);
+    return missing('redis-server is not installed');
+  }
   await eventually(async () => assert.ok(await accepts(port)), { everyMs: 10 });
   const user = options.password === undefined ? '' : `:${options.password}@`;
   return {
     url: `redis://${user}127.0.0.1:${port}`,
     pid: child.pid as number,
-    stop: () => end(child, folder),
+    stop: async () => {
+      process.off('exit', kill);
+      await end(child, folder);
+    },
   };
 }
 
 async function end(child: ChildProcess, folder: string): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) {
     const ended = once(child, 'exit');
+    // Nothing else may keep the process alive that waits for this.
+    child.ref();
     child.kill('SIGKILL');
     await ended;
   }
