@@ -171,7 +171,7 @@ export function meetingOf(
   const isOwn = isOfItsAttempts(record, attempt) && isAsItsAttempts(resource, request, attempt, record);
   if (isOwn && (attempt.isReplaced || isCertain(request, attempt, record)))
     return { status: 'created', values: ownValues(resource, request, attempt, record) };
-  const update = updateOf(resource, request, { record, needsApproval: attempt.needsApproval });
+  const update = updateOf(resource, request, attempt, record);
   if (update === undefined) return { status: 'existing', values: undefined };
   if (hasValues(resource, record.values, update))
     return { status: isOwn ? 'created' : 'updated', values: undefined };
@@ -254,13 +254,20 @@ async function meetRecord(
 function updateOf(
   resource: Resource,
   request: HandoffRequest,
-  { record, needsApproval = false }: { record: StoredRecord; needsApproval?: boolean | undefined },
+  { needsApproval = false }: AttemptState,
+  record: StoredRecord & Found,
 ): FieldValues | undefined {
   requireSameMember(record.values['member_id'], request.memberId);
   if (request.onRepeat !== 'update') return undefined;
-  if (needsApproval) throw needsApprovalToUpdate(resource);
-  const { trip_id: _trip, member_id: _member, source: _source, ...values } = valuesOf(resource, request);
-  return values;
+  const update = () => {
+    const { trip_id: _trip, member_id: _member, source: _source, ...values } = valuesOf(resource, request);
+    return values;
+  };
+  // An earlier attempt may have written it before approval was needed.
+  const isWritten =
+    record.found === 'after loss' && isValid(update) && hasValues(resource, record.values, update());
+  if (needsApproval && !isWritten) throw needsApprovalToUpdate(resource);
+  return update();
 }
 
 /** Throws `conflict` where the item was handed off for another member. */

@@ -172,6 +172,36 @@ describe('an item that is handed off again', () => {
     );
   });
 
+  test('whose change took effect unheard of is changed, also for a consumer that needs approval by now', async () => {
+    const permission = { resource: 'quotes', actions: ['read', 'write'] };
+    const made = await gateway.request('/v1/admin/consumers', {
+      ...{ as: gateway.admin, body: { name: 'maker', permissions: [permission] } },
+    });
+    const maker = (await made.json()) as { id: string; apiKey: string; apiSecret: string };
+    const body = item();
+    assert.equal((await send(body, {}, maker)).status, 201);
+    const change = (name: string, key: string) =>
+      send(renamed(body, name), { 'idempotency-key': key }, maker);
+    const [done, another] = [randomUUID(), randomUUID()];
+    await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'loseAnswer' } });
+    assert.ok((await change('Hotel Mar', done)).status >= 500);
+    await gateway.org.disarm();
+    await untilReachable();
+    // As a call does that arrives late, for a record that was there long before it.
+    const late = { Name__c: 'Hotel Mar', Details__c: '{"net":700}', CreatedDate: '2026-01-02T03:04:05.000Z' };
+    await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, late);
+    const narrowed = await gateway.request(`/v1/admin/consumers/${maker.id}`, {
+      ...{ method: 'PATCH', as: gateway.admin },
+      body: { permissions: [{ ...permission, approval: true }] },
+    });
+    assert.equal(narrowed.status, 200);
+    await eventually(async () =>
+      assertProblem(await change('Hotel Sur', another), 403, 'approval_required', '#/on_repeat'),
+    );
+    const repeated = await change('Hotel Mar', done);
+    assert.deepEqual([repeated.status, ((await repeated.json()) as Answer).status], [200, 'updated']);
+  });
+
   test('that waits without approval asks for one where its content is replaced and the permission asks by now', async () => {
     const permission = { resource: 'quotes', actions: ['read', 'write'] };
     const made = await gateway.request('/v1/admin/consumers', {
