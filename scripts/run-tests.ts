@@ -49,8 +49,8 @@ const totals = await runTests(files, {
   root,
   concurrency: availableParallelism() + 2,
   // Several times what any file takes alone: only one that hangs is to be ended.
-  timeoutMs: isNightly ? 1_200_000 : 600_000,
-  limitMs: (isNightly ? 26 : 55) * 60_000,
+  timeoutMs: isNightly ? 1_800_000 : 600_000,
+  limitMs: (isNightly ? 38 : 55) * 60_000,
   mayTryAgain: mayFailByChance,
   signal: interruption.signal,
   print: (text) => process.stdout.write(text),
