@@ -11,7 +11,7 @@ import {
 import type { Author } from '../audit/audit-event.ts';
 import { logAuditEvent } from '../audit/audit-event-archive.ts';
 import { type Authority, checkAuthority, checkCreation, checkRevocation } from './authority.ts';
-import type { Consumer } from './consumer.ts';
+import { type Consumer, momentOfChange } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import {
   activeCredential,
@@ -133,7 +133,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       const apply = (consumer: Consumer) => {
         const checked = checkChange(typeof change === 'function' ? change(consumer) : change, fieldNames);
         requireNoTestShare(modeOf(id), checked.crmShare);
-        const updatedAt = new Date(clock()).toISOString();
+        const updatedAt = momentOfChange(consumer, clock());
         const isBack = consumer.enabled === false && checked.enabled === true;
         return { ...consumer, ...checked, ...(isBack && { enabledAt: updatedAt }), updatedAt };
       };

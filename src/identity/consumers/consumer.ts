@@ -107,6 +107,11 @@ export function isExpired(credential: StoredCredential, now: number): boolean {
   return !(now < expiryOf(credential));
 }
 
+/** When a change is made: no earlier than the one before it, as the clock of another replica may be ahead. */
+export function momentOfChange({ updatedAt }: Consumer, now: number): string {
+  return new Date(Math.max(now, Date.parse(updatedAt))).toISOString();
+}
+
 /** Whether it is enabled and has not expired at this time, in milliseconds since 1970. */
 export function isActive({ enabled = true, validUntil = null }: Consumer, now: number): boolean {
   return enabled && (validUntil === null || now < Date.parse(validUntil));

@@ -1,6 +1,6 @@
 import { hourMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
-import { type Consumer, expiryOf, isExpired, type StoredCredential } from './consumer.ts';
+import { type Consumer, expiryOf, isExpired, momentOfChange, type StoredCredential } from './consumer.ts';
 import { isStillListed } from './consumer-view.ts';
 
 /** Pairs in a record, the new one included: it must fit what secrets managers hold (AWS: 64 KiB). */
@@ -31,7 +31,7 @@ export function rotateCredentials(
     .filter((pair) => isExpired(pair, now) && isStillListed(pair, now))
     .sort((a, b) => expiryOf(b) - expiryOf(a))
     .slice(0, maxPairs - 1 - valid.length);
-  const at = new Date(now).toISOString();
+  const at = momentOfChange(consumer, now);
   return { ...consumer, updatedAt: at, rotatedAt: at, credentials: [replacement, ...valid, ...expired] };
 }
 

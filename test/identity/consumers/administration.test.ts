@@ -33,8 +33,9 @@ describe('administration of consumers', () => {
   });
 
   /** A replica that hears of changes through the cache only, as over a network. */
-  const startReplica = async (cache: SharedCache): Promise<Consumers> => {
+  const startReplica = async (cache: SharedCache, clock = Date.now): Promise<Consumers> => {
     const consumers = createConsumers({
+      clock,
       secrets: { ...store.secrets, watch: () => () => undefined },
       log: recordLog().log,
       metrics: createMetrics(),
@@ -53,6 +54,18 @@ describe('administration of consumers', () => {
       pause: () => new Promise(setImmediate),
     });
   };
+
+  it('keeps a pair over that a rotation ended, also at a replica whose clock is behind and that changes the consumer', async () => {
+    const cache = createMemoryCache();
+    const [first, late] = [await startReplica(cache), await startReplica(cache, () => Date.now() - 100_000)];
+    const shop = await first.administration.create({ name: 'shop', permissions: readQuotes });
+    const next = await first.administration.rotate(shop.consumer.id, 0);
+    await until(late, next, 'accepted');
+    await late.administration.change(shop.consumer.id, { name: 'the shop' });
+    assert.equal(await resultOf(late, shop), 'expired');
+    await late.administration.rotate(shop.consumer.id, 0);
+    assert.deepEqual([await resultOf(late, next), await resultOf(late, shop)], ['expired', 'expired']);
+  });
 
   it('loses no pair when two replicas rotate at once, many times', async () => {
     const cache = createMemoryCache();
