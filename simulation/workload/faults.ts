@@ -206,6 +206,8 @@ export const disturb: Action = async ({ world, replicas, weather, journal }, ran
 export const moveClock: Action = async ({ replicas, journal }, random) => {
   const { actor } = random.pick(replicas);
   const ms = random.pick([-60_000, -2000, 500, 3000, 20_000]);
+  // One that stands still with its machine would never learn that it has: both of its clocks would hide it.
+  if (actor.state !== 'running') return;
   actor.wallOffset += ms;
   journal.note(`the clock of ${actor.name} jumps by ${ms} ms`);
 };
