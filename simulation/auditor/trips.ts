@@ -188,10 +188,12 @@ function contentsNow({ item, content }: Pick<Asked, 'item' | 'content'>, status:
 }
 
 function contentsAtLast(item: Item, views: Ending['views']): Content[] | undefined {
-  const isDelivered =
-    item.waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
-  if (isDelivered) return item.waiting;
-  return isThere(item) ? item.contents : undefined;
+  const { waiting, earlier = [], contents } = item;
+  const isDelivered = waiting !== undefined && statusIn(views.get(`/v1/handoffs/${item.id}`)) === 'created';
+  if (isDelivered) return waiting;
+  if (!isThere(item)) return undefined;
+  // One that waited before it may have been delivered unheard of.
+  return waiting === undefined ? contents : [...contents, ...earlier];
 }
 
 /** An update that came to nothing takes nothing away that was acknowledged before it. */
