@@ -33,7 +33,7 @@ const timeoutMs = 240_000;
 const { values, positionals } = parseArgs({
   options: {
     count: { type: 'string', default: '60' },
-    minutes: { type: 'string', default: '9' },
+    minutes: { type: 'string', default: '6' },
     seed: { type: 'string', default: '1' },
   },
   allowPositionals: true,
