@@ -58,8 +58,6 @@ export function notAtomic(): Problem {
   });
 }
 
-const mostRounds = 3;
-
 /** The External ID of an item without a reference: the same for each repeat of a request. */
 export function idInTrip(root: string, position: number): string {
   return uuidOfHash(hash('sha256', `${root} ${position}`, 'buffer'));
@@ -127,7 +125,8 @@ async function writeOpen(
   let isLooked = open.some(isLookedUpFirst);
   let known: Known = isLooked ? await look('there') : new Map();
   requireNoApproval(open, known);
-  for (let round = 1; ; round++) {
+  // Others may make records of these items between a look and the call: each round knows more of them than the one before.
+  for (;;) {
     const plan = await ofEach(open, (item) => planOf(parts, item, known.get(item)), placedAt);
     const writes = plan.flatMap(({ write }) => write ?? []);
     await guard?.remember(plan);
@@ -136,7 +135,7 @@ async function writeOpen(
       return plan.map((planned) => answerOf(planned, refOf(planned, { writes, refs, known })));
     } catch (error) {
       const found = shownBy(error, open, isLooked);
-      if (!found || round >= mostRounds) throw refusalOf(error, plan, placedAt);
+      if (!found) throw refusalOf(error, plan, placedAt);
       const more = await look(found).catch(unlessUnknown(error));
       isLooked = true;
       // Another unique field has the value, or nothing shows that the call was carried out.
