@@ -134,8 +134,9 @@ function connect(options: CrmCheckOptions, http: Http, token: AccessToken) {
     },
     /** None where no mapping asks for owners. Throws `CrmFailure`. */
     async inspectOwners(resources: Resources): Promise<OrgProblem[]> {
-      const faults = await ownerFaults(resources, newClient(), call());
-      const unseen = await objectsNotSeen(resources, newClient(), call());
+      const client = newClient();
+      const faults = await ownerFaults(resources, client, call());
+      const unseen = await objectsNotSeen(resources, client, call());
       return [...faults.map(ownerProblem), ...unseen.map(unseenProblem)];
     },
     readChanges: (resources: readonly Resource[]): Promise<void> =>

@@ -28,7 +28,7 @@ export function requestWithoutKey(
  * keeps. Throws like the ledger.
  */
 export async function claimWithinWindow(
-  ledger: Pick<Ledger, 'claim'>,
+  ledger: Ledger,
   request: KeyedRequest,
   { refusal, mayBeUnkept }: { refusal: Refusal | undefined; mayBeUnkept: boolean },
 ): Promise<Claimed> {

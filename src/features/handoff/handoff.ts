@@ -264,9 +264,9 @@ function updateOf(
     return values;
   };
   // An earlier attempt may have written it before approval was needed.
-  const isWritten =
+  const isWritten = () =>
     record.found === 'after loss' && isValid(update) && hasValues(resource, record.values, update());
-  if (needsApproval && !isWritten) throw needsApprovalToUpdate(resource);
+  if (needsApproval && !isWritten()) throw needsApprovalToUpdate(resource);
   return update();
 }
 
