@@ -330,7 +330,7 @@ export const revokeTokens: Action = async ({ org, journal }) => {
   journal.note('the org revokes all tokens');
 };
 
-/** The org tells nobody who its user is: whoever asks for the service's health has it make metered calls, also without a budget. */
+/** The org hides its user: each look at the service's health then makes metered calls, though the budget may be exhausted. */
 export const hideUser: Action = async ({ org, client, world, replicas, journal }, random) => {
   const effect = { kind: 'error', status: 403, errorCode: 'FORBIDDEN', message: 'not for this app' };
   for (const operation of ['userinfo', 'identity'])

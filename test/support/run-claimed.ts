@@ -3,7 +3,7 @@ import type { Claim, Claimed, ExecutedAnswer, Ledger } from '../../src/api/idemp
 
 /** Executes a request once under its key, as the routes do, or answers from an earlier run. Throws what either does. */
 export function runClaimed(
-  ledger: Pick<Ledger, 'claim'>,
+  ledger: Ledger,
   request: KeyedRequest,
   execute: (claim: Claim) => Promise<ExecutedAnswer>,
 ): Promise<{ answer: StoredAnswer; replayed: boolean }> {
