@@ -5,7 +5,7 @@ import net from 'node:net';
 import promises from 'node:timers/promises';
 import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
 import type { Network } from './network.ts';
-import { counted, embedded } from './preload.ts';
+import { embedded, inTurn } from './preload.ts';
 import { Random } from './random.ts';
 import type { World } from './world.ts';
 
@@ -145,7 +145,7 @@ function createSubtle(real: typeof globalThis.crypto.subtle): typeof globalThis.
   return new Proxy(real, {
     get: (_, name) => {
       const method = real[name as keyof typeof real] as (...given: unknown[]) => Promise<unknown>;
-      return (...given: unknown[]) => counted(method.apply(real, given));
+      return (...given: unknown[]) => inTurn(() => method.apply(real, given));
     },
   });
 }

@@ -7,19 +7,8 @@ import zlib from 'node:zlib';
  * for it. To be imported before the service, whose modules keep some of these functions.
  */
 
-/** Work in other threads. */
-export const threads = {
-  promises: 0,
-  /** Where a thread that packs or unpacks a chunk leaves how much room is left, once it is done. */
-  chunks: new Set<Uint32Array>(),
-  get areBusy(): boolean {
-    for (const state of this.chunks) if (state[0] !== atWork) this.chunks.delete(state);
-    return this.promises > 0 || this.chunks.size > 0;
-  },
-};
-
-/** More room than any buffer has. */
-const atWork = 2 ** 32 - 1;
+/** Work in other threads. One after the other: they would end in an order of their own. */
+export const threads = { busy: 0, last: Promise.resolve() as Promise<unknown> };
 
 /**
  * The embedded database has timers of its own, for statistics and time limits. They would outlive a run: those that it starts
@@ -27,13 +16,15 @@ const atWork = 2 ** 32 - 1;
  */
 export const embedded = { isAtWork: false };
 
-/** Counts the work until its promise is settled. */
-export async function counted<T>(work: Promise<T>): Promise<T> {
-  threads.promises += 1;
+/** Begins once all work before has ended, and counts until its promise is settled. */
+export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  threads.busy += 1;
+  const own = threads.last.then(work, work);
+  threads.last = own;
   try {
-    return await work;
+    return await own;
   } finally {
-    threads.promises -= 1;
+    threads.busy -= 1;
   }
 }
 
@@ -55,26 +46,38 @@ function withCallback(work: Packing) {
 }
 
 interface Packer {
-  _handle: { write(...given: unknown[]): unknown; onerror(...given: unknown[]): unknown };
-  _writeState: Uint32Array;
+  _handle: {
+    write(...given: unknown[]): unknown;
+    writeSync(...given: unknown[]): unknown;
+    onerror(...given: unknown[]): unknown;
+    answer(): unknown;
+  };
 }
 
-/** Notes each chunk that another thread works on. */
-function withCount<Options>(create: (options?: Options) => object) {
+// What a stream calls with its packed chunk is known to nobody but the handle.
+const { _handle: example } = zlib.createGzip() as unknown as Packer;
+const handles = Object.getPrototypeOf(example) as { init(...given: unknown[]): unknown };
+const { init } = handles;
+handles.init = function (this: Packer['_handle'], ...given) {
+  this.answer = given.find((one) => typeof one === 'function') as () => unknown;
+  return init.apply(this, given);
+};
+
+/** Packs or unpacks each chunk of a stream at once. */
+function withoutThread<Options>(create: (options?: Options) => object) {
   return (options?: Options) => {
     const stream = create(options);
-    const { _handle: handle, _writeState: state } = stream as Packer;
-    const { write, onerror } = handle;
-    handle.write = (...given) => {
-      state[0] = atWork;
-      threads.chunks.add(state);
-      return write.apply(handle, given);
-    };
-    const fail = (...given: unknown[]) => {
-      threads.chunks.delete(state);
+    const { _handle: handle } = stream as Packer;
+    const { onerror } = handle;
+    let hasFailed = false;
+    handle.onerror = (...given) => {
+      hasFailed = true;
       return onerror.apply(handle, given);
     };
-    Object.assign(handle, { onerror: fail });
+    handle.write = (...given) => {
+      handle.writeSync(...given);
+      if (!hasFailed) process.nextTick(() => handle.answer());
+    };
     return stream;
   };
 }
@@ -84,8 +87,8 @@ const replacements = {
   gunzip: withCallback(zlib.gunzipSync),
   deflate: withCallback(zlib.deflateSync),
   inflate: withCallback(zlib.inflateSync),
-  createGzip: withCount(zlib.createGzip),
-  createGunzip: withCount(zlib.createGunzip),
+  createGzip: withoutThread(zlib.createGzip),
+  createGunzip: withoutThread(zlib.createGunzip),
 };
 for (const [name, value] of Object.entries(replacements)) {
   Object.defineProperty(zlib, name, { value, enumerable: true, configurable: true });
@@ -93,7 +96,7 @@ for (const [name, value] of Object.entries(replacements)) {
 
 for (const name of ['readFile', 'readdir', 'stat', 'access'] as const) {
   const real = fs[name] as (...given: unknown[]) => Promise<unknown>;
-  Object.assign(fs, { [name]: (...given: unknown[]) => counted(real(...given)) });
+  Object.assign(fs, { [name]: (...given: unknown[]) => inTurn(() => real(...given)) });
 }
 
 syncBuiltinESMExports();

@@ -136,6 +136,6 @@ export class World {
   /** Until all that follows from an event at once has happened. */
   async #settle(): Promise<void> {
     do await new Promise<void>((resolve) => void realTurn(resolve));
-    while (threads.areBusy);
+    while (threads.busy > 0);
   }
 }
