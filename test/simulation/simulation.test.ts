@@ -16,9 +16,22 @@ describe('the simulation', () => {
 
   test('does the same twice', async () => {
     assert.deepEqual(
-      await failuresOf(['--seeds', '4', '--from', '1001', '--steps', '150', '--workers', '1']),
+      await failuresOf(['--seeds', '2', '--from', '1001', '--steps', '150', '--workers', '1']),
       [],
     );
+  });
+
+  test('ends what threads do in the order in which it began', async () => {
+    const { inTurn } = await import('../../simulation/virtual/preload.ts');
+    const ends: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const both = [
+      inTurn(() => first.promise).then(() => ends.push('first')),
+      inTurn(async () => {}).then(() => ends.push('second')),
+    ];
+    setImmediate(first.resolve);
+    await Promise.all(both);
+    assert.deepEqual(ends, ['first', 'second']);
   });
 
   test('notices that a fix is taken back, and shows a person why', async () => {
