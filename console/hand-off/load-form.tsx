@@ -1,5 +1,7 @@
 import type { VNode } from 'preact';
 import { useId, useState } from 'preact/hooks';
+import { recall } from '../shared/memory.ts';
+import { useSession } from '../shared/session.ts';
 import { longest, type Result, readResults } from './results.ts';
 
 interface LoadProps {
@@ -9,14 +11,18 @@ interface LoadProps {
 
 /** Takes search results from a file or as pasted text. */
 export function LoadForm({ onLoad, onClose }: LoadProps): VNode {
-  const [text, setText] = useState('');
+  // Closing the form, or a visit to another page, loses nothing that was pasted.
+  const draft = recall(useSession().memory, 'pasted results', () => ({ text: '' }));
+  const [text, setText] = useState(draft.text);
   const [fault, setFault] = useState<string | undefined>();
   const [fileId, textId] = [useId(), useId()];
   const use = (json: string) => {
     try {
       onLoad(readResults(json));
+      return true;
     } catch (error) {
       setFault((error as Error).message);
+      return false;
     }
   };
   const takeFile = async (event: Event) => {
@@ -27,7 +33,7 @@ export function LoadForm({ onLoad, onClose }: LoadProps): VNode {
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    use(text);
+    if (use(text)) draft.text = '';
   };
   return (
     <form class="panel" onSubmit={submit} onKeyDown={({ key }) => key === 'Escape' && onClose()}>
@@ -46,7 +52,10 @@ export function LoadForm({ onLoad, onClose }: LoadProps): VNode {
           rows={8}
           spellcheck={false}
           value={text}
-          onInput={(event: Event) => setText((event.currentTarget as HTMLTextAreaElement).value)}
+          onInput={(event: Event) => {
+            draft.text = (event.currentTarget as HTMLTextAreaElement).value;
+            setText(draft.text);
+          }}
         ></textarea>
       </div>
       {fault !== undefined && (

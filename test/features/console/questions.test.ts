@@ -169,13 +169,21 @@ describe('what the console asks before it acts, and where the keyboard is afterw
     await close();
   });
 
-  test('Escape closes the form for results, and the focus returns to its button', async () => {
+  test('Escape closes the form for results, the focus returns to its button, and what was pasted is kept', async () => {
     const { page, close } = await openSignedIn(browser, gateway, gateway.console);
     const button = page.getByRole('button', { name: 'Load results…' });
+    const pasted = page.getByLabel('Paste JSON');
     await button.click();
-    await page.getByLabel('Paste JSON').press('Escape');
-    await page.getByLabel('Paste JSON').waitFor({ state: 'detached' });
+    await pasted.fill('[{"name": "Ho');
+    await pasted.press('Escape');
+    await pasted.waitFor({ state: 'detached' });
     await isFocused(button);
+    await button.click();
+    assert.equal(await pasted.inputValue(), '[{"name": "Ho');
+    await pasted.fill('[{"name": "Hotel", "source": "pasted"}]');
+    await page.getByRole('button', { name: 'Use results' }).click();
+    await button.click();
+    assert.equal(await pasted.inputValue(), '');
     await close();
   });
 
