@@ -22,6 +22,11 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     tests: /^test\/client\/(package|quickstart|browser|postman)\./,
     inputs: /^((test\/)?client\/|scripts\/|docs\/)/,
   },
+  // Samples as a reader saves and runs them, with compilers and `npm install`.
+  {
+    tests: /^test\/(docs\/partners|api\/code-samples)\./,
+    inputs: /^((test\/)?(client|docs)\/|scripts\/pack-client|src\/(api|app|features)\/)/,
+  },
   {
     tests: /^test\/deploy\//,
     inputs: /^((test\/)?deploy\/|Dockerfile|scripts\/build-console|compose\.yaml|src\/.*settings)/,
