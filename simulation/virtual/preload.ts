@@ -3,11 +3,11 @@ import { syncBuiltinESMExports } from 'node:module';
 import zlib from 'node:zlib';
 
 /*
- * What Node does in other threads ends when it likes. Here it is done at once, or counted, so that virtual time waits
- * for it. To be imported before the service, whose modules keep some of these functions.
+ * What Node does in other threads ends when it likes. Here it is done at once, or one after the other while virtual time
+ * waits. To be imported before the service, whose modules keep some of these functions.
  */
 
-/** Work in other threads. One after the other: they would end in an order of their own. */
+/** Work in other threads. */
 export const threads = { busy: 0, last: Promise.resolve() as Promise<unknown> };
 
 /**
@@ -16,7 +16,7 @@ export const threads = { busy: 0, last: Promise.resolve() as Promise<unknown> };
  */
 export const embedded = { isAtWork: false };
 
-/** Begins once all work before has ended, and counts until its promise is settled. */
+/** Begins once all such work before it has ended; until its own promise is settled, virtual time stands still. */
 export async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   threads.busy += 1;
   const own = threads.last.then(work, work);
