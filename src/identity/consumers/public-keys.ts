@@ -49,8 +49,8 @@ export const assertionAlgorithms = Object.values(kinds).flatMap(({ algorithms })
 
 const kept = ['kty', 'crv', 'x', 'y', 'n', 'e', 'kid', 'alg', 'use'] as const;
 const rsaBits = { least: 2048, most: 8192 };
-/** Greater exponents only make each check slow. */
-const maxExponent = 2n ** 32n;
+/** Exponents from this one on only make each check slow. */
+const exponentsEnd = 2n ** 32n;
 
 /** The algorithms with which the key may sign; none for one of another kind, or with which anybody could sign. */
 export function algorithmsOf(key: PublicKey): readonly string[] {
@@ -144,7 +144,7 @@ function canBeUsed(key: PublicKey): boolean {
     const { asymmetricKeyDetails } = createPublicKey({ key: key as JsonWebKey, format: 'jwk' });
     const { modulusLength: bits = rsaBits.least, publicExponent = 3n } = asymmetricKeyDetails ?? {};
     return (
-      bits >= rsaBits.least && bits <= rsaBits.most && publicExponent >= 3n && publicExponent <= maxExponent
+      bits >= rsaBits.least && bits <= rsaBits.most && publicExponent >= 3n && publicExponent < exponentsEnd
     );
   } catch {
     return false;
