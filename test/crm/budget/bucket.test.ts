@@ -126,14 +126,19 @@ describe('the bucket of calls', () => {
     const aWrite = (replica: string, writeWaitedMs: number) =>
       aRequest({ replica, writes: 1, writeWaitedMs });
     const written = sync(empty, aWrite('b', 1000), start + 1000, limits).bucket;
-    const pollAfter = (writeWaitedMs: number, maxWaitMs = limits.maxWaitMs) => {
+    const readAfter = (
+      writeWaitedMs: number,
+      maxWaitMs = limits.maxWaitMs,
+      asked: Partial<SyncRequest> = { polls: 1 },
+    ) => {
       const waiting = sync(written, aWrite('b', writeWaitedMs - 100), start + 1900, limits).bucket;
-      return sync(waiting, aRequest({ polls: 1 }), start + 2000, { ...limits, maxWaitMs }).grant.reads;
+      return sync(waiting, aRequest(asked), start + 2000, { ...limits, maxWaitMs }).grant.reads;
     };
-    assert.equal(pollAfter(500), 1);
-    assert.equal(pollAfter(1500), 0);
+    assert.equal(readAfter(500), 1);
+    assert.equal(readAfter(1500), 0);
     // Calls are further apart than a write may wait: each would be refused.
-    assert.equal(pollAfter(500, 900), 1);
+    assert.equal(readAfter(500, 900), 1);
+    assert.equal(readAfter(500, 900, { reads: 1 }), 0);
     assert.equal(sync(written, aRequest({ polls: 1 }), start + 2000, limits).grant.reads, 1);
     assert.equal(sync(empty, aRequest({ polls: 1 }), start + 1000, limits).grant.reads, 1);
   });

@@ -57,6 +57,8 @@ class Store implements BudgetStore {
   text: string | undefined;
   /** So many of the next reads fail. */
   failures = 0;
+  /** So many of the next changes are made, and not confirmed. */
+  lostAnswers = 0;
   reads = 0;
 
   async read() {
@@ -72,6 +74,10 @@ class Store implements BudgetStore {
   async replace(expected: string | undefined, text: string) {
     if (this.text !== expected) return false;
     this.text = text;
+    if (this.lostAnswers > 0) {
+      this.lostAnswers -= 1;
+      throw new Error('unavailable');
+    }
     return true;
   }
 
@@ -293,6 +299,20 @@ describe('the budget of a replica, as time passes', () => {
     await clock.advance(1);
     await settle();
     assert.equal(store.used, 29);
+  });
+
+  it('does not make a call that it may have given back', async () => {
+    const { budget, made, want } = addReplica();
+    await budget.start();
+    await want('read', 30);
+    budget.giveBack();
+    store.lostAnswers = 1;
+    await clock.advance(1000);
+    await want('read');
+    await clock.advance(2000);
+    assert.equal(made.calls, 31);
+    await budget.stop();
+    assert.equal(store.used, 30);
   });
 
   for (const limits of [perSecond, hundred])
