@@ -70,6 +70,7 @@ function withoutThread<Options>(create: (options?: Options) => object) {
     const { _handle: handle } = stream as Packer;
     const { onerror } = handle;
     let hasFailed = false;
+    // oxlint-disable-next-line unicorn/prefer-add-event-listener -- no event: the packer calls it
     handle.onerror = (...given) => {
       hasFailed = true;
       return onerror.apply(handle, given);
