@@ -115,6 +115,10 @@ describe('an item that is handed off again', () => {
     assert.equal(second.external_id, first.external_id);
     assert.notEqual(second.id, first.id);
     assert.equal((await answerTo(body, 200)).status, 'existing');
+    await gateway.org.bin('Quote__c', first.external_id);
+    await answerTo(body, 202, respondAsync);
+    await untilHandoff(gateway, first.external_id);
+    assert.equal((await answerTo(body, 200)).status, 'existing');
   });
 
   test('counts while its hand-off waits, and after it has ended', async () => {
