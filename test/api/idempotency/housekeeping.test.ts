@@ -139,6 +139,26 @@ describe('the job that clears the ledger', () => {
     assert.equal(await exists(request.key), false);
   });
 
+  test('leaves a claim alone that a repeat has taken over meanwhile', async () => {
+    const request = await abandoned(25);
+    const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    let repeat: ReturnType<typeof runClaimed> | undefined;
+    await clear(async () => {
+      await sql`update idempotency_claims set lease_until = now() where key = ${request.key}`.execute(
+        database.sql,
+      );
+      repeat = runClaimed(ledger, request, async () => {
+        begun.resolve();
+        await goOn.promise;
+        return found;
+      });
+      await begun.promise;
+      return undefined;
+    });
+    goOn.resolve();
+    assert.deepEqual(await repeat, { answer: found, replayed: false });
+  });
+
   test('leaves a claim alone that somebody came back for within the retention, or is working on', async () => {
     const recent = await abandoned(23);
     const active = newRequest();

@@ -73,6 +73,44 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       assert.deepEqual(repeat, { answer: { ...created, body: '{"name":"first"}' }, replayed: true });
     });
 
+    behaves(
+      'keeps the refusal of a plan under a key; without one an equal request is a new try',
+      async () => {
+        const requests = [{ ...newRequest(), repeatWindowSeconds: 600 }, newRequest()];
+        const unknown = new Problem('crm_timeout', 'Nobody knows.', { outcomeUnknown: true });
+        for (const request of requests)
+          await assert.rejects(
+            runClaimed(ledger, request, () => Promise.reject(unknown)),
+            unknown,
+          );
+        const refused = await packAnswer({ ...created, status: 400 });
+        const replayed: boolean[] = [];
+        for (const request of requests) {
+          await completeForPlan(database.sql, request, refused);
+          replayed.push((await runClaimed(ledger, request, succeed)).replayed);
+        }
+        assert.deepEqual(replayed, [false, true]);
+      },
+    );
+
+    behaves('leases a record to one claim, until that is completed', async () => {
+      const record = `quotes/${randomUUID()}`;
+      const write = async (claim: Claim) => {
+        await claim.leaseRecord(record);
+        return created;
+      };
+      const request = newRequest();
+      await runClaimed(ledger, request, async (claim) => {
+        await write(claim);
+        // A refused one leaves the lease where it is.
+        const others = [newRequest(), newRequest(), { ...request, consumerId: 'con_another' }, newRequest()];
+        for (const other of others)
+          await assert.rejects(runClaimed(ledger, other, write), fails('idempotency_in_progress'));
+        return write(claim);
+      });
+      await runClaimed(ledger, newRequest(), write);
+    });
+
     behaves('refuses another request under the same key, finished or not', async () => {
       const request = newRequest();
       const other = { ...request, fingerprint: Buffer.alloc(32, 2) };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
-import type { Claim, Ledger, OwnedClaim } from '../../../src/api/idempotency/ledger.ts';
+import { type Claim, inProgress, type Ledger, type OwnedClaim } from '../../../src/api/idempotency/ledger.ts';
 import { claimWithinWindow } from '../../../src/api/idempotency/repeat-window.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { executeClaimed } from '../../support/run-claimed.ts';
@@ -10,24 +10,30 @@ import { newRequest } from './keyed-requests.ts';
 const created: StoredAnswer = { status: 201, headers: {}, body: '{}' };
 const unavailable = () => new Problem('store_unavailable', 'The database is gone.');
 /** A ledger whose database fails before the claim, or after it, or not at all. */
-function ledgerThat(fails: 'before' | 'after' | 'never'): Pick<Ledger, 'claim'> {
+function ledgerThat(
+  fails: 'before' | 'after' | 'never',
+  error = unavailable(),
+  ended: string[] = [],
+): Pick<Ledger, 'claim'> {
   const claim = {
     externalId: 'claimed',
-    confirmOwnership: () => Promise.reject(unavailable()),
+    confirmOwnership: () => Promise.reject(error),
     complete: async () => {
+      ended.push('completed');
       if (fails === 'after') throw unavailable();
     },
-    release: async () => undefined,
+    release: async () => void ended.push('given back'),
   } as unknown as OwnedClaim;
   return {
     async claim() {
-      if (fails === 'before') throw unavailable();
+      if (fails === 'before') throw error;
       return { claim };
     },
   };
 }
 
 describe('a request without a key', () => {
+  const kept = { refusal: undefined, mayBeUnkept: false };
   async function run(ledger: Pick<Ledger, 'claim'>, fails?: Error) {
     const executed: string[] = [];
     const execute = async (own: Claim) => {
@@ -59,10 +65,29 @@ describe('a request without a key', () => {
     assert.deepEqual(await run(ledgerThat('never'), failure), { executed: ['claimed'], outcome: failure });
   });
 
+  test('ends where another one has its claim', async () => {
+    const error = inProgress();
+    assert.deepEqual(await run(ledgerThat('before', error)), { executed: [], outcome: error });
+    assert.deepEqual(await run(ledgerThat('never', error)), { executed: ['claimed'], outcome: error });
+  });
+
+  test('is a new try once one was refused', async () => {
+    for (const [status, end] of [
+      [399, 'completed'],
+      [400, 'given back'],
+    ] as const) {
+      const ended: string[] = [];
+      const ledger = ledgerThat('never', undefined, ended);
+      const { claim } = await claimWithinWindow(ledger, newRequest(), kept);
+      await claim?.complete({ ...created, status });
+      assert.deepEqual(ended, [end]);
+    }
+  });
+
   test('fails with the database where nothing may be done without a claim', async () => {
-    const options = { refusal: undefined, mayBeUnkept: false };
-    await assert.rejects(claimWithinWindow(ledgerThat('before'), newRequest(), options), {
-      code: 'store_unavailable',
-    });
+    const failure = { code: 'store_unavailable' };
+    await assert.rejects(claimWithinWindow(ledgerThat('before'), newRequest(), kept), failure);
+    const { claim } = await claimWithinWindow(ledgerThat('never'), newRequest(), kept);
+    await assert.rejects(async () => claim?.confirmOwnership(), failure);
   });
 });
