@@ -14,7 +14,7 @@ export class DescribedObjectsTable {
     this.#org = org;
   }
 
-  /** When the objects were last described; undefined where they never were. */
+  /** When the last look at the objects began; undefined where they never were. */
   async described(): Promise<{ at: string; secondsAgo: number } | undefined> {
     const { rows } = await sql<{ at: string | null; ago: number }>`
       select max(described_at)::text as at,
@@ -35,18 +35,28 @@ export class DescribedObjectsTable {
     );
   }
 
-  async store(described: Described): Promise<void> {
+  /** The database's time, from before a look: `store` takes it. */
+  async time(): Promise<string> {
+    const { rows } = await sql<{ at: string }>`select clock_timestamp()::text as at`.execute(
+      this.#database.sql,
+    );
+    return (rows[0] as { at: string }).at;
+  }
+
+  /** Changes nothing where a look that began later is stored: it knows more, though it may have ended earlier. */
+  async store(described: Described, at: string): Promise<void> {
     const entries = [...described];
     await sql`
       with old as (
         delete from described_objects where described_at < now() - ${interval(keptSeconds)} and org <> ${this.#org}
       )
       insert into described_objects (org, object, description, described_at)
-      select ${this.#org}, object, description, clock_timestamp()
+      select ${this.#org}, object, description, ${at}::timestamptz
       from unnest(${entries.map(([object]) => object)}::text[],
         ${entries.map(([, found]) => found && JSON.stringify(found))}::text[]) as found (object, description)
       on conflict (org, object) do update
-        set description = excluded.description, described_at = excluded.described_at`.execute(
+        set description = excluded.description, described_at = excluded.described_at
+        where described_objects.described_at < excluded.described_at`.execute(
       this.#database.sql,
     );
   }

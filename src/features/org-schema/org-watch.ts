@@ -55,7 +55,7 @@ interface OrgWatchOptions {
 export class OrgWatch {
   readonly #options: OrgWatchOptions;
   #polling: Polling | undefined;
-  /** When what this process goes by was described, by the database's clock. */
+  /** When the look began that this process goes by, by the database's clock. */
   #knownFrom: string | undefined;
   #isDue = true;
   #pauseMs = firstPauseMs;
@@ -175,16 +175,17 @@ export class OrgWatch {
     const { schema, table } = this.#options;
     // Its failure is no reason to refuse requests: it is asked again anyway.
     const call = { ...startCall(randomUUID(), undefined, callMs), background: 'alone' as const };
-    const described = await schema.describe(call);
-    const isRepaired = this.#apply(described);
-    await table.store(described);
-    this.#knownFrom = (await table.described())?.at;
+    const at = await table.time();
+    await table.store(await schema.describe(call), at);
+    // What counts: another replica's look may have begun later, and ended earlier.
+    const isRepaired = await this.#load((await table.described())?.at);
     if (isRepaired) await this.#options.forgetAsked();
   }
 
-  async #load(describedAt: string | undefined): Promise<void> {
-    if (describedAt !== undefined) this.#apply(await this.#options.table.read());
+  async #load(describedAt: string | undefined): Promise<boolean> {
+    const isRepaired = describedAt !== undefined && this.#apply(await this.#options.table.read());
     this.#knownFrom = describedAt;
+    return isRepaired;
   }
 
   #apply(described: Parameters<OrgSchema['apply']>[0]): boolean {

@@ -19,6 +19,7 @@ import { recordLog } from '../../support/log.ts';
 class WatchedOrg {
   calls = 0;
   isUnavailable = false;
+  held: Promise<void> | undefined;
   changes: Changes = { Budget__c: { type: 'currency', precision: 10, scale: 2 } };
   readonly #name = randomUUID();
   readonly #opened = new AsyncDisposableStack();
@@ -39,6 +40,7 @@ class WatchedOrg {
         describedFor(one, one.name === 'quote' ? this.changes : {}),
       );
       const compositeResponse = bodies.map((body) => ({ httpStatusCode: 200, body }));
+      await this.held;
       return { status: 200, headers: {}, body: { compositeResponse } };
     };
     const client = { dataPath: '/services/data/v68.0', send };
@@ -136,6 +138,26 @@ describe('what is known of the org', () => {
       await org.age(60);
       await until(() => [first, second].every((replica) => replica.schema.faults.length === 0));
     }
+  });
+
+  it('is what the last look has found, though one that began earlier may end later', async (test) => {
+    const org = new WatchedOrg(database);
+    test.after(() => org.stop());
+    const first = await org.addReplica();
+    await until(() => first.budget?.kind === 'number');
+    const before = org.calls;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    org.held = promise;
+    const slow = first.fit.onRefused({ about: 'FIELD_INTEGRITY_EXCEPTION', waitMs: 5000 });
+    await until(() => org.calls === before + 1);
+    org.held = undefined;
+    org.changes = { Budget__c: null };
+    const second = await org.addReplica();
+    await until(() => second.schema.faults.length === 1);
+    resolve();
+    await slow;
+    await until(() => first.schema.faults.length === 1);
+    assert.equal((await org.addReplica()).schema.faults.length, 1);
   });
 
   it('is asked for each minute while something is lacking, so that the list empties by itself', async (test) => {
