@@ -56,8 +56,6 @@ export class DescribedObjectsTable {
         ${entries.map(([, found]) => found && JSON.stringify(found))}::text[]) as found (object, description)
       on conflict (org, object) do update
         set description = excluded.description, described_at = excluded.described_at
-        where described_objects.described_at < excluded.described_at`.execute(
-      this.#database.sql,
-    );
+        where described_objects.described_at < excluded.described_at`.execute(this.#database.sql);
   }
 }

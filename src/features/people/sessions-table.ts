@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Consumer } from '../../identity/consumers/consumer.ts';
 import type { Claims } from '../../identity/consumers/people.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks, interval } from '../../platform/store/statements.ts';
@@ -11,9 +12,12 @@ export interface Session {
   email: string | null;
   claims: Claims;
   consumer_id: string;
+  /** Last change of the consumer that it was chosen with, by the clocks that consumers go by: the database has another. */
   chosen_at: Date;
   ends_at: Date;
 }
+
+type Chosen = Pick<Consumer, 'id' | 'updatedAt'>;
 
 interface Lifetime {
   issuer: string;
@@ -49,8 +53,8 @@ export class SessionsTable {
     email,
     claims,
     idToken,
-    consumerId,
-  }: SignedInPerson & { hash: string; idToken: string; consumerId: string }): Promise<void> {
+    consumer,
+  }: SignedInPerson & { hash: string; idToken: string; consumer: Chosen }): Promise<void> {
     const { issuer, sessionHours } = this.#lifetime;
     await sql`
       with surplus as (
@@ -58,9 +62,12 @@ export class SessionsTable {
           select hash from people_sessions where issuer = ${issuer} and subject = ${subject}
           order by created_at desc offset ${maxOfPerson - 1}::integer)
       )
-      insert into people_sessions (hash, issuer, subject, actor, name, email, claims, id_token, consumer_id, expires_at)
+      insert into people_sessions (hash, issuer, subject, actor, name, email, claims, id_token, consumer_id, chosen_at,
+        expires_at)
       values (${hash}, ${issuer}, ${subject}, ${actor}, ${name}, ${email}, ${JSON.stringify(claims)}::jsonb, ${idToken},
-        ${consumerId}, now() + ${interval(sessionHours * 3600)})`.execute(this.#database.sql);
+        ${consumer.id}, ${consumer.updatedAt}, now() + ${interval(sessionHours * 3600)})`.execute(
+      this.#database.sql,
+    );
   }
 
   /** The session, which is used now; undefined where there is none, or it has ended. */
@@ -82,9 +89,9 @@ export class SessionsTable {
     return rows[0];
   }
 
-  async choose(hash: string, consumerId: string): Promise<void> {
+  async choose(hash: string, { id, updatedAt }: Chosen): Promise<void> {
     await sql`
-      update people_sessions set consumer_id = ${consumerId}, chosen_at = now() where hash = ${hash}`.execute(
+      update people_sessions set consumer_id = ${id}, chosen_at = ${updatedAt} where hash = ${hash}`.execute(
       this.#database.sql,
     );
   }

@@ -35,11 +35,8 @@ export class PeopleSessions {
   /** Begins one as the first of these consumers; the text is new each time. Throws `Problem` store_unavailable. */
   async begin(person: SignedInPerson, idToken: string, consumers: readonly Consumer[]): Promise<string> {
     const session = randomBytes(32).toString('base64url');
-    const consumerId = (consumers[0] as Consumer).id;
-    await orUnavailable(
-      () => this.#table.add({ ...person, hash: hashOf(session), idToken, consumerId }),
-      kept,
-    );
+    const consumer = consumers[0] as Consumer;
+    await orUnavailable(() => this.#table.add({ ...person, hash: hashOf(session), idToken, consumer }), kept);
     return session;
   }
 
@@ -69,8 +66,8 @@ export class PeopleSessions {
   }
 
   /** Throws as above. */
-  async choose(session: string, consumerId: string): Promise<void> {
-    await orUnavailable(() => this.#table.choose(hashOf(session), consumerId), kept);
+  async choose(session: string, consumer: Consumer): Promise<void> {
+    await orUnavailable(() => this.#table.choose(hashOf(session), consumer), kept);
   }
 
   /** Returns the ID token of the one that it has ended; undefined where there was none. Throws as above. */

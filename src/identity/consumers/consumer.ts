@@ -107,9 +107,9 @@ export function isExpired(credential: StoredCredential, now: number): boolean {
   return !(now < expiryOf(credential));
 }
 
-/** When a change is made: no earlier than the one before it, as the clock of another replica may be ahead. */
+/** When a change is made: later than the one before it, though the clock of another replica may be ahead. */
 export function momentOfChange({ updatedAt }: Consumer, now: number): string {
-  return new Date(Math.max(now, Date.parse(updatedAt))).toISOString();
+  return new Date(Math.max(now, Date.parse(updatedAt) + 1)).toISOString();
 }
 
 /** Whether it is enabled and has not expired at this time, in milliseconds since 1970. */

@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { PeopleSessions } from '../../../src/features/people/sessions.ts';
+import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
+import { createTestConsumers } from '../../identity/consumers/fixture.ts';
 import { CommandLine } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
@@ -195,6 +197,28 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
       await change(desk.id, end as object);
       await isOut(thief);
       await change(desk.id, again as object);
+    }
+  });
+
+  test('a consumer that was disabled has ended its sessions, and no later one, also by a clock that is wrong', async (t) => {
+    const secrets = createFileSecretsManager({ dir: `${gateway.dataDir}/secrets` });
+    t.after(() => secrets.close());
+    for (const minutes of [-1, 1]) {
+      const { consumers, clock } = createTestConsumers(secrets);
+      clock.advance(minutes * 60_000);
+      const brief = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
+      await change(brief.id, { people: [{ claim: 'office', value: `${minutes}` }] });
+      const person = { ...marta, groups: [], office: minutes };
+      const browser = await signIn(person);
+      for (const enabled of [false, true]) {
+        await consumers.administration.change(brief.id, { enabled });
+        const wanted = enabled ? 200 : 401;
+        await eventually(async () =>
+          assert.equal((await gateway.request('/v1/consumer', { as: brief })).status, wanted),
+        );
+      }
+      assert.equal(await status(browser), 401);
+      assert.equal(await status(await signIn(person)), 200);
     }
   });
 

@@ -63,7 +63,7 @@ function chooseRoute(services: SessionServices): Route {
       const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
       if (consumer === undefined)
         throw new Problem('not_found', 'There is no consumer with this id that you can act as.');
-      await services.sessions.choose(session, consumer.id);
+      await services.sessions.choose(session, consumer);
       return json(200, await viewOf({ ...open, consumer }, services), headersFor(open));
     },
   });
