@@ -48,7 +48,7 @@ export function checkPeople(people: readonly PersonClaim[]): PersonClaim[] {
 export function claimsThatCount(token: Readonly<Record<string, unknown>>): Claims {
   const counting: Record<string, string | string[]> = {};
   for (const [name, value] of Object.entries(token)) {
-    if (claimsOfTokens.has(name) || name.length > maxClaimName) continue;
+    if (claimsOfTokens.has(name) || name.length > maxClaimName || !isStorable(name)) continue;
     if (name === 'email' && token['email_verified'] !== true) continue;
     const texts = textsOf(value);
     if (texts.length > 0) counting[name] = Array.isArray(value) ? texts : (texts[0] as string);
@@ -56,9 +56,16 @@ export function claimsThatCount(token: Readonly<Record<string, unknown>>): Claim
   return counting;
 }
 
+/** The database holds no half of a surrogate pair and no NUL: with one, nobody could begin a session. */
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
 function textsOf(value: unknown): string[] {
   const one = (item: unknown) =>
-    ['string', 'number', 'boolean'].includes(typeof item) && String(item).length <= maxClaimValue
+    ['string', 'number', 'boolean'].includes(typeof item) &&
+    String(item).length <= maxClaimValue &&
+    isStorable(String(item))
       ? [String(item)]
       : [];
   return Array.isArray(value) ? value.flatMap(one) : one(value);
