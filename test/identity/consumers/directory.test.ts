@@ -131,6 +131,9 @@ describe('directory of consumers', () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => resultOf(fixture, shop)));
     assert.deepEqual(new Set(answers), new Set(['accepted']));
     assert.deepEqual(store.reads, [consumerSecretName(shop.consumer.id)]);
+    // Also once the clock was set back.
+    fixture.clock.advance(-3_600_000);
+    assert.equal(await resultOf(fixture, await create(fixture)), 'accepted');
   });
 
   it('reads once a second at most under a flood of random keys, and valid callers notice nothing', async () => {
