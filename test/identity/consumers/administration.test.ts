@@ -6,6 +6,7 @@ import { type Consumers, createConsumers } from '../../../src/identity/consumers
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
 import { commandLine } from '../../../src/identity/consumers/record-changes.ts';
 import { readRevocations } from '../../../src/identity/consumers/revocations.ts';
+import { consumerSecretName } from '../../../src/identity/consumers/stored-consumer.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMemoryCache } from '../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../src/platform/cache/redis.ts';
@@ -53,6 +54,11 @@ describe('administration of consumers', () => {
     await eventually(async () => assert.equal(await resultOf(consumers, pair), result), {
       pause: () => new Promise(setImmediate),
     });
+  };
+
+  const spoil = async (id: string) => {
+    const name = consumerSecretName(id);
+    await store.secrets.write(name, '{', (await store.secrets.read(name))?.version ?? null);
   };
 
   it('keeps a pair over that a rotation ended, also at a replica whose clock is behind and that changes the consumer', async () => {
@@ -247,6 +253,8 @@ describe('administration of consumers', () => {
     opened.push({ stop: () => cache.close() });
     const replicas = await Promise.all([1, 2, 3].map(() => startReplica(cache)));
     const here = replicas[0] as Consumers;
+    // It hears of no consumer.
+    const apart = await startReplica(createMemoryCache());
     const permissions = [{ resource: 'consumers', actions: ['read', 'write', 'delete'] }];
     const { consumer: boss } = await here.administration.create({ name: 'boss', permissions, mode: 'test' });
     const authority = { callerId: boss.id, author: commandLine() };
@@ -260,13 +268,32 @@ describe('administration of consumers', () => {
     assert.equal(ofFamily.length, 50);
     // One that was never made, an hour ago, and one that went past the gateway leave their places.
     const name = `test-families/${boss.id}`;
+    const idOf = (line = '') => line.split(' ')[0] ?? '';
     const family = await store.secrets.read(name);
     const [first = '', ...rest] = family?.value.trim().split('\n') ?? [];
     const lines = [first, ...rest.map((line) => line.replace(/ .*/, ' 2026-01-01T00:00:00Z'))];
     await store.secrets.write(name, lines.join('\n'), family?.version ?? null);
-    await here.store.revoke(rest[0]?.split(' ')[0] ?? '', commandLine());
+    await here.store.revoke(idOf(rest[0]), commandLine());
     for (const replica of replicas) await replica.directory.refresh();
     await create(1);
     await assert.rejects(create(2), hasCode('conflict'));
+    // A broken record may be repaired.
+    await spoil(idOf(rest[1]));
+    const another = apart.administration.create({ name: 'made', permissions }, authority);
+    await assert.rejects(another, hasCode('conflict'));
+  });
+
+  it('notes when it enables one that was disabled, which ends sessions of people, and at no other change', async () => {
+    const { administration } = await startReplica(createMemoryCache());
+    const { consumer } = await administration.create({ name: 'shop', permissions: readQuotes });
+    for (const [change, isBack] of [
+      [{ enabled: true }, false],
+      [{ enabled: false }, false],
+      [{ name: 'other' }, false],
+      [{ enabled: true }, true],
+    ] as const) {
+      const { enabledAt } = await administration.change(consumer.id, change);
+      assert.equal(enabledAt !== undefined, isBack, JSON.stringify(change));
+    }
   });
 });
