@@ -33,6 +33,56 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
     assert.deepEqual(await Promise.all(sizes), [1, 3, 6]);
   });
 
+  test(`${kind}: a member's erasure takes the data of its events alone`, async (t) => {
+    const database = await open();
+    if (!database) return t.skip('there is no PostgreSQL');
+    t.after(database.stop);
+    const [replica] = database.replicas;
+    const feed = new EventFeed(replica);
+    const data = ['{"member_id":"M-1"}', '{"member_id":"m-2"}'];
+    await addEvents(replica.sql, [
+      ...data.map((one) => event('a', one)),
+      { ...event('m-1'), type: 'member.deleted' },
+    ]);
+    assert.deepEqual([await feed.eraseMember('m-1'), await feed.eraseMember('m-1')], [1, 0]);
+    const page = await feed.read({ limit: 5, maxBytes: 1e6 });
+    assert.deepEqual(
+      page?.events.map((one) => [JSON.parse(one.data), one.data_omitted]),
+      [
+        [{ id: 'a' }, true],
+        [{ member_id: 'm-2' }, false],
+        [{ id: 'm-1' }, false],
+      ],
+    );
+  });
+
+  test(`${kind}: a place is lost with the events behind it, for who reads on from there`, async (t) => {
+    const database = await open();
+    if (!database) return t.skip('there is no PostgreSQL');
+    t.after(database.stop);
+    const [replica] = database.replicas;
+    const feed = new EventFeed(replica);
+    await addEvents(
+      replica.sql,
+      ['a', 'b', 'c', 'd'].map((id) => event(id)),
+    );
+    await sql`update events set recorded_at = now() - interval '31 days' where sequence <= 2`.execute(
+      replica.sql,
+    );
+    assert.equal(await feed.deleteOlderThan(30), 2);
+    const read = async (order: 'oldest_first' | 'newest_first', after: number) => {
+      const page = await feed.read({ order, after, limit: 5, maxBytes: 1e6 });
+      return page?.events.map(({ resource_id }) => resource_id).join('');
+    };
+    const places = [1, 2, 4, 5];
+    assert.deepEqual(await Promise.all(places.map((after) => read('oldest_first', after))), [
+      ...[undefined, 'cd', '', undefined],
+    ]);
+    assert.deepEqual(await Promise.all(places.map((after) => read('newest_first', after))), [
+      ...['', '', 'c', undefined],
+    ]);
+  });
+
   test(`${kind}: events keep their order and every digit of their data`, async (t) => {
     const database = await open();
     if (!database) return t.skip('there is no PostgreSQL');
