@@ -232,28 +232,27 @@ describe('records of test consumers', () => {
   });
 
   it('forgets of a world that came into use again what is from before, and no more', async () => {
-    const used = makeConsumerId('test');
-    const [key, oldKey] = [randomUUID(), randomUUID()];
-    const ages: [string, number][] = [
-      [key, 0],
-      [oldKey, 91],
-    ];
-    for (const [one, days] of ages)
-      await sql`
-        insert into idempotency_claims (consumer_id, key, fingerprint, operation, external_id, fence, lease_until,
-          created_at, last_attempt_at, completed_at)
-        select ${used}, ${one}::uuid, ''::bytea, 'createQuote', gen_random_uuid(), 1, at, at, at, at
-        from (select now() - make_interval(days => ${days}) as at) as moment`.execute(database.sql);
+    const [used, another] = [makeConsumerId('test'), makeConsumerId('test')];
+    await sql`
+      insert into idempotency_claims (consumer_id, key, fingerprint, operation, external_id, fence, lease_until,
+        created_at, last_attempt_at, completed_at)
+      select consumer_id, gen_random_uuid(), ''::bytea, operation, gen_random_uuid(), 1, at + make_interval(days => leased), at, at,
+        case when leased = 0 then at end
+      from (values ('old', ${used}, 91, 0), ('new', ${used}, 0, 0), ('under way', ${used}, 91, 92), ('another', ${another}, 91, 0))
+        as given (operation, consumer_id, age, leased) cross join lateral (select now() - make_interval(days => age) as at) m`.execute(
+      database.sql,
+    );
     const left = async () =>
       (
-        await sql<{ key: string }>`select key from idempotency_claims where consumer_id = ${used}`.execute(
+        await sql<{ operation: string }>`
+          select operation from idempotency_claims where consumer_id in (${used}, ${another}) order by 1`.execute(
           database.sql,
         )
-      ).rows;
+      ).rows.map(({ operation }) => operation);
     await forgetClaims(database, used, 89);
-    assert.deepEqual(await left(), [{ key }]);
+    assert.deepEqual(await left(), ['another', 'new', 'under way']);
     await forgetClaims(database, used, 0);
-    assert.deepEqual(await left(), []);
+    assert.deepEqual(await left(), ['another', 'under way']);
   });
 
   it('names the worlds that were not used for so long', async () => {
