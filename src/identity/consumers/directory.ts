@@ -51,6 +51,7 @@ export class ConsumerDirectory {
   readonly #missed: ReturnType<typeof createMissedKeys>;
   readonly #lookUps = new Map<string, Promise<void>>();
   #lastLookUp = Number.NEGATIVE_INFINITY;
+  readonly #toRead = new Set<string>();
   readonly #readings = new Map<string, { again: boolean; done: Promise<void> }>();
 
   /** Observations are numbered when they begin: one that began earlier never replaces one that began later. */
@@ -195,8 +196,12 @@ export class ConsumerDirectory {
     this.#readings.delete(id);
   }
 
+  /** Once, however many announcements of it failed: their readings would go on side by side. */
   #readLater(id: string): void {
+    if (this.#toRead.has(id)) return;
+    this.#toRead.add(id);
     const read = () => {
+      this.#toRead.delete(id);
       if (this.#started) void this.readAgain(id);
     };
     setTimeout(read, readLaterMs).unref();

@@ -207,6 +207,24 @@ describe('directory of consumers', () => {
     await until(fixture.consumers, shop, 'revoked');
   });
 
+  it('reads no more often while the secrets manager is unavailable, however many changes were announced', async (t) => {
+    const fixture = await start(deaf());
+    const { consumer } = await create(fixture);
+    store.failWith(new SecretsUnavailable('unavailable'));
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const pass = async () => {
+      t.mock.timers.tick(100);
+      await new Promise(setImmediate);
+    };
+    for (let n = 0; n < 20; n++) {
+      await fixture.consumers.directory.readAgain(consumer.id);
+      await pass();
+    }
+    store.reads.length = 0;
+    for (let n = 0; n < 20; n++) await pass();
+    assert.equal(store.reads.length, 1);
+  });
+
   it('does not start without the secrets manager', async () => {
     store.failWith(new SecretsUnavailable('no route to the vault'));
     await assert.rejects(start(), SecretsUnavailable);
