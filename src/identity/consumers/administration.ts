@@ -194,7 +194,7 @@ async function create(
   if (crmShare) await asProblems(() => requireFreeShare({ crmShare }, options));
   const isOfFamily = caller !== undefined && modeOf(caller.id) === 'test';
   const place = isOfFamily ? await asProblems(() => takePlace(caller, options)) : undefined;
-  const created = await writing(() => store.create(wanted, authorOf(authority), place));
+  const created = await writing(() => store.create(wanted, authorOf(authority), place), unknownCreation);
   await applyAndAnnounce(options, created);
   if (place)
     await orRevoked(() => confirmPlace(place, options), created, { author: authorOf(authority), options });
@@ -317,16 +317,18 @@ async function asProblems<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+const unknownChange = "It's unknown whether the change took effect; read the consumer before you repeat it.";
+const unknownCreation =
+  "It's unknown whether the consumer was created, and nobody has its secret: look for its name in the list, and revoke it " +
+  'there before you repeat this.';
+
 /** Turns errors of a write into problems; it may have been executed although no answer came. */
-async function writing<T>(work: () => Promise<T>): Promise<T> {
+async function writing<T>(work: () => Promise<T>, unknown = unknownChange): Promise<T> {
   try {
     return await work();
   } catch (cause) {
     if (!(cause instanceof SecretsUnavailable)) throw cause;
-    throw secretsUnavailable(
-      " It's unknown whether the change took effect; read the consumer before you repeat it.",
-      cause,
-    );
+    throw secretsUnavailable(` ${unknown}`, cause);
   }
 }
 

@@ -137,6 +137,18 @@ describe('administration of consumers', () => {
     assert.equal((await administration.find(consumer.id)).credentials.length, 1);
   });
 
+  it('says how to go on where the answer to a creation is lost: nobody has the secret, and its maker no id', async () => {
+    const { write } = store.secrets;
+    store.secrets.write = async (name, ...others) => {
+      const version = await write(name, ...others);
+      if (name.startsWith('consumers/')) throw new SecretsUnavailable('no answer in time');
+      return version;
+    };
+    const { administration } = await startReplica(createMemoryCache());
+    const creating = administration.create({ name: 'shop', permissions: readQuotes });
+    await assert.rejects(creating, /look for its name in the list, and revoke it/);
+  });
+
   it('finds no consumer for an id that is unknown or none, and reads nothing for the latter', async () => {
     const { administration } = await startReplica(createMemoryCache());
     for (const id of [makeConsumerId(), '../../keys/pepper', '', 'x'.repeat(200)]) {
