@@ -74,3 +74,20 @@ describe('an item that is refused for a duplicate', () => {
     assert.deepEqual(await sizesOf('create', refuse('duplicate')), { sizes: [4], failed: [1, 2] });
   });
 });
+
+test('a deletion whose answer was lost is done where the repeat finds nothing, and fails as the repeat does else', async () => {
+  const repeated = async (kind: FailureKind) => {
+    const failures = [failure('lost', { outcomeUnknown: true }), failure(kind)];
+    const operation: Operation<number, number> = {
+      ...{ name: 'delete', effect: 'change', size: () => 1, whenGone: { result: 0 } },
+      execute: async () => Promise.reject(failures.shift() ?? assert.fail()),
+      reconcile: async () => ['not done'],
+    };
+    const [outcome] = await runBatch(operation, [1]);
+    return outcome && 'failure' in outcome ? outcome.failure.kind : 'done';
+  };
+  assert.equal(await repeated('gone'), 'done');
+  assert.equal(await repeated('setup'), 'setup');
+  // Nothing was repeated.
+  assert.equal(await repeated('ended'), 'lost');
+});
