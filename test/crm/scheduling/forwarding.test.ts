@@ -285,6 +285,25 @@ describe('requests that are forwarded to another replica', () => {
     assert.deepEqual(reported, [1, 0]);
   });
 
+  it('are sent by their own replica where they certainly were not, and not where they may have been', async () => {
+    const { forwarding, budget, operation } = startReplica('create');
+    const reported: [number, boolean][] = [];
+    const items = ['unsent', 'perhaps'].map((item) => ({ item, isWrite: true, waitedMs: 0 }));
+    operation.answer = (item) => ({
+      failure: new CrmFailure('late', 'x', { outcomeUnknown: item === 'perhaps' }),
+      ofItem: true,
+    });
+    const received = forwarding.receive(items, 12_000, (index, outcome) =>
+      reported.push([index, outcome === 'not executed']),
+    );
+    budget.give();
+    await received;
+    assert.deepEqual(reported, [
+      [0, true],
+      [1, false],
+    ]);
+  });
+
   it('are sent by their own replica where the answer is too large to return', async () => {
     const { forwarding, budget, operation, submit } = startReplica('read');
     const reported: unknown[] = [];
