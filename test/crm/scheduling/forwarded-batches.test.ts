@@ -241,6 +241,25 @@ describe('replicas that share a call', () => {
     await stopped;
   });
 
+  it('get back what arrives while the receiver stops', async () => {
+    const held = Promise.withResolvers<void>();
+    const slow = withPublish(cache, async (channel, message) => {
+      await held.promise;
+      return cache.publish(channel, message);
+    });
+    start(new TestForwarder(1), cache);
+    start(sender, slow);
+    const invited = replica.invite('quote create', 100, 2);
+    await untilDelivered();
+    const stopped = replica.stop();
+    held.resolve();
+    await untilDelivered();
+    assert.equal(sender.end, 'given back');
+    for (const { end } of receiver.received) end();
+    mock.timers.tick(40);
+    await Promise.all([stopped, invited]);
+  });
+
   it('count as lost what they have forwarded when they stop', async () => {
     const sending = start(sender, cache);
     await invite();
