@@ -6,6 +6,7 @@ import {
   isVisibleByRows,
   isVisibleTo,
   mayBeVisibleByRows,
+  shownTo,
   visibilityRows,
 } from '../../../src/features/events/event-visibility.ts';
 import { useTestDatabase } from '../../support/databases.ts';
@@ -104,4 +105,17 @@ describe('which events a consumer sees', () => {
       );
     }
   });
+});
+
+test('of an event a consumer sees its fields of a record, and of anything else that it does not see all', () => {
+  const visibility = { ...(viewers[0] as EventVisibility), fields: { quotes: ['name'] } };
+  const shown = (resource_type: string, permission_resource: string) => {
+    const data = '{"id":"a","name":"n","total":1}';
+    const event = { resource_type, permission_resource, resource_id: 'a', data, data_omitted: false };
+    const { data: seen, data_omitted } = shownTo(visibility, event);
+    return [Object.keys(JSON.parse(seen)).join(), data_omitted];
+  };
+  assert.deepEqual(shown('quote', 'quotes'), ['id,name', false]);
+  assert.deepEqual(shown('handoff', 'quotes'), ['id', true]);
+  assert.deepEqual(shown('handoff', 'bookings'), ['id,name,total', false]);
 });
