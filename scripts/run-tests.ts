@@ -19,8 +19,8 @@ import { findTests, findUnitTests } from './unit-tests.ts';
 const long = [
   /simulation\//,
   /unit-tests/,
-  /group-/,
   /console/,
+  /group-/,
   /odd-parameters/,
   /architecture/,
   /faults/,
