@@ -62,7 +62,9 @@ test('parallel keyed writes share calls to the CRM, and each answers with its ow
 });
 
 test('a queue that is full answers 503 early, touches no key, and leaves others their share', async () => {
-  const hold = await gateway.org.arm({ match: { object: 'Booking__c' }, effect: { kind: 'hold' }, times: 1 });
+  // Not the description of the object, which the gateway asks for in its own time.
+  const match = { operation: 'query', object: 'Booking__c' };
+  const hold = await gateway.org.arm({ match, effect: { kind: 'hold' }, times: 1 });
   const first = gateway.request(`/v1/bookings/${randomUUID()}`);
   await hold.hit();
   const refusal = Promise.withResolvers<Response>();
