@@ -46,8 +46,7 @@ export function collectFailures(
     const { failureType, cause, message } = data.details.error as TestError;
     // A suite fails with its tests and says nothing of its own.
     if (failureType === 'subtestsFailed') return;
-    const text = cause instanceof Error ? cause.message : message;
-    fail(data, text.trim().split('\n', 1).join(''));
+    fail(data, cause instanceof Error ? reasonOf(cause, root) : firstLines(message));
   });
   results.on('test:pass', (data) => {
     if (data.skip === undefined || process.env['CI'] !== 'true') return;
@@ -59,6 +58,24 @@ export function collectFailures(
 
 interface TestError extends Error {
   failureType?: string;
+}
+
+const mostLines = 8;
+const mostCharacters = 300;
+
+/** The first lines of its message, such as what was there and what was expected, and where in the project it was thrown. */
+function reasonOf({ message, stack }: Error, root: string): string {
+  const frame = stack?.split('\n').find((line) => /^\s+at /.test(line) && line.includes(`${root}/`));
+  const place = frame?.slice(frame.indexOf(`${root}/`) + root.length + 1).replace(/\)$/, '');
+  return firstLines(message) + (place === undefined ? '' : `\n    at ${place}`);
+}
+
+function firstLines(text: string): string {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return lines
+    .slice(0, mostLines)
+    .map((line) => line.trimEnd().slice(0, mostCharacters))
+    .join('\n    ');
 }
 
 /** A process that fails by itself is named by the path of its file. */

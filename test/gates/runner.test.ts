@@ -52,9 +52,9 @@ describe('the runner of tests', () => {
     assert.equal(output.match(/✔ passes/g)?.length, 2);
   });
 
-  test('gives the whole name of what fails, and why', (t) => {
+  test('gives the whole name of what fails, why and where', (t) => {
     const { counts, failures, output } = runFiles(t, { a: failing, b: passing });
-    assert.deepEqual(failures, ['  a.test.mjs > a suite > fails\n    it differs']);
+    assert.deepEqual(failures, ['  a.test.mjs > a suite > fails\n    it differs\n    at a.test.mjs:6:30']);
     assert.deepEqual(counts, { tests: 3, passed: 2, skipped: 0 });
     assert.doesNotMatch(output, /Once more/);
   });
@@ -69,8 +69,8 @@ describe('the runner of tests', () => {
   test('fails what fails again, and what may not try again', (t) => {
     const { failures, secondTries, output } = runFiles(t, { process: failing, other: failingOnce() });
     assert.deepEqual(failures, [
-      '  other.test.mjs > fails once\n    the first time',
-      '  process.test.mjs > a suite > fails\n    it differs',
+      '  other.test.mjs > fails once\n    the first time\n    at other.test.mjs:7:10',
+      '  process.test.mjs > a suite > fails\n    it differs\n    at process.test.mjs:6:30',
     ]);
     assert.deepEqual(secondTries, []);
     assert.equal(output.match(/✖ failing tests/g)?.length, 3);
