@@ -10,9 +10,15 @@ const columns = sql.raw(
   'sequence, id, type, resource_type, resource_id, permission_resource, consumer_id, private_to, changed, recorded_at',
 );
 
-export function eventsAfter(sequence: RawBuilder<unknown>, limit: RawBuilder<unknown>): RawBuilder<unknown> {
-  // For subqueries: a join with what the sequence comes from would read all events from the first one on.
-  return sql`select ${columns} from events where sequence > ${sequence} order by sequence limit ${limit}`;
+/** The first events after one position, and up to another. */
+export function eventsBetween(
+  after: RawBuilder<unknown>,
+  upTo: RawBuilder<unknown>,
+  limit: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  // For subqueries: a join with what the position comes from would read all events from the first one on.
+  return sql`select ${columns} from events where sequence > ${after} and sequence <= ${upTo}
+    order by sequence limit ${limit}`;
 }
 
 /**

@@ -137,13 +137,13 @@ class RunningDeliverer {
   async run(stopping: AbortSignal): Promise<void> {
     const { queue, loadConsumers } = this.#options;
     for (let isDone = false; !isDone && !stopping.aborted; ) {
-      const { viewers, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
+      const { viewers, lastEvent, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
       this.#wakeIn(nextInSeconds);
       const consumers = await loadConsumers(viewers);
       await this.#showAges(consumers);
       const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
       if (viewers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
-      const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit });
+      const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit, lastEvent });
       const visibility = new Map(consumers.visibility.map((one) => [one.viewer, one]));
       for (const delivery of leased) {
         const seen = visibility.get(delivery.viewer);

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { deadlineFromNow, type Held, leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
 import { interval } from '../../platform/store/statements.ts';
-import { eventsAfter, eventWithId, lastSequence } from '../events/event-queries.ts';
+import { eventsBetween, eventWithId, lastSequence } from '../events/event-queries.ts';
 import {
   isVisibleByRows,
   mayBeVisibleByRows,
@@ -86,6 +86,8 @@ interface Slots {
 
 interface PendingWork {
   viewers: EndpointViewer[];
+  /** Sequence of the newest event when the viewers were read: later ones may be for others. */
+  lastEvent: string;
   hasEvents: boolean;
   /** There are deliveries that could be sent now, though perhaps to an endpoint that has enough in progress. */
   hasDue: boolean;
@@ -149,6 +151,7 @@ export class DeliveryQueue {
         (select coalesce(jsonb_agg(distinct jsonb_build_object(
           'viewer', ${viewer}, 'consumer_id', w.consumer_id, 'scopes', w.scopes)), '[]')
           from webhook_endpoints w) as viewers,
+        ${lastSequence}::text as "lastEvent",
         ${lastSequence} > (select sequence from delivery_position) as "hasEvents",
         exists (select from deliveries where ${isDue('deliveries')}) as "hasDue",
         (select extract(epoch from min(next_attempt_at) - now())::double precision from deliveries
@@ -158,16 +161,20 @@ export class DeliveryQueue {
     return rows[0] as PendingWork;
   }
 
+  /**
+   * Makes deliveries of the events up to `lastEvent`, and leases some that are due. The consumers are as they were after that
+   * event, or later: by older permissions, or without a new endpoint, a delivery would be left out for good.
+   */
   async take(
     consumers: EndpointConsumers,
-    slots: Slots,
+    { lastEvent, ...slots }: Slots & Pick<PendingWork, 'lastEvent'>,
   ): Promise<{ leased: LeasedDelivery[]; hasMore: boolean }> {
     let hasMore = false;
     const withDeadline = deadlineFromNow();
     const leased = await this.#database.sql.transaction().execute(async (transaction) => {
       // Compiling these statements would take a hundred times as long as running them.
       await sql`select set_config('jit', 'off', true) from delivery_position for update`.execute(transaction);
-      const { rows } = await fanOut(consumers.visibility).execute(transaction);
+      const { rows } = await fanOut(consumers.visibility, lastEvent).execute(transaction);
       hasMore = rows[0]?.hasMore === true;
       return slots.limit > 0 ? (await leaseDue(consumers, slots).execute(transaction)).rows : [];
     });
@@ -258,7 +265,11 @@ function isDue(name: string): RawBuilder<unknown> {
     and (${d}.claimed_until is null or ${d}.claimed_until <= now()))`;
 }
 
-function fanOut(visibility: readonly ViewerVisibility[]): RawBuilder<{ hasMore: boolean }> {
+function fanOut(
+  visibility: readonly ViewerVisibility[],
+  lastEvent: string,
+): RawBuilder<{ hasMore: boolean }> {
+  const upTo = sql`${lastEvent}::bigint`;
   return sql`
     with ${visibilityRows(visibility)}, start as (
       select greatest(sequence, (select min(after_sequence) from webhook_endpoints where enabled)) as sequence
@@ -267,11 +278,11 @@ function fanOut(visibility: readonly ViewerVisibility[]): RawBuilder<{ hasMore: 
       select greatest(1, least(${walkedAtOnce}::bigint, ${madeAtOnce}::bigint / greatest(1, count(*)))) as events
       from webhook_endpoints where enabled
     ), chunk as (
-      ${eventsAfter(sql`(select sequence from start)`, sql`(select events from most)`)}
+      ${eventsBetween(sql`(select sequence from start)`, upTo, sql`(select events from most)`)}
     ), moved as (
       update delivery_position set sequence = case (select count(*) from chunk)
         when (select events from most) then (select max(sequence) from chunk)
-        else ${lastSequence} end
+        else greatest(sequence, ${upTo}) end
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()

@@ -81,6 +81,22 @@ for (const kind of Object.keys(databaseKinds)) {
       assert.deepEqual(typesAt(harness, '/writer'), []);
     });
 
+    on('go to an endpoint that was made after the sender had looked', async (harness) => {
+      await harness.newEndpoint('/before');
+      const isDone = Promise.withResolvers<void>();
+      harness.afterLook(async () => {
+        harness.afterLook(async () => {
+          await harness.newEndpoint('/new');
+          await harness.addEvents({ type: 'quote.updated' });
+          isDone.resolve();
+        });
+        await harness.addEvents({ type: 'quote.created' });
+      });
+      await isDone.promise;
+      await harness.receiver.until(3);
+      assert.deepEqual(typesAt(harness, '/new'), ['quote.updated']);
+    });
+
     on('have the fields that the permission names, and come where one of them changed', async (harness) => {
       const fields = ['name', 'status'];
       const named = consumerOf('con_named', { resource: 'quotes', actions: ['read'], fields });

@@ -28,6 +28,8 @@ export interface Harness {
   consumers: Map<string, Consumer>;
   /** Ids of consumers that are there, but not loaded. */
   notLoaded: Set<string>;
+  /** Runs once, after a replica has looked what there is to do and before it does it. */
+  afterLook(run: () => Promise<void>): void;
   receiver: WebhookReceiver;
   logLines: LogLine[];
   metrics: ReturnType<typeof createMetrics>;
@@ -65,8 +67,9 @@ export async function startHarness(
   const { log, lines: logLines } = recordLog();
   const metrics = createMetrics(partnerWebhookMetrics);
   const notLoaded = new Set<string>();
+  const onLook: (() => Promise<void>)[] = [];
   const owners = {
-    catchUp: () => undefined,
+    catchUp: () => onLook.shift()?.(),
     find: (id: string) => (notLoaded.has(id) ? undefined : consumers.get(id)),
     exists: async (id: string) => consumers.has(id),
   };
@@ -85,6 +88,7 @@ export async function startHarness(
   const execute = async <Row>(text: string) => (await sql.raw<Row>(text).execute(database.bulk)).rows;
   return {
     ...{ replicas, administration, consumers, notLoaded, receiver, logLines, metrics, execute },
+    afterLook: (run) => void onLook.push(run),
     addEvents: (...events) => addEvents(database.bulk, events.map(eventOf)),
     newEndpoint: async (path, more = {}, consumer = reader) => {
       consumers.set(consumer.id, consumer);

@@ -36,7 +36,7 @@ describe('of many deliveries no statement reads more than it needs', {
     fields: {},
   };
   const consumers = { visibility: [busy, other], active: ['con_busy', 'con_other'] };
-  const take = () => queue.take(consumers, { taken: new Map(), limit: 50 });
+  const take = () => queue.take(consumers, { taken: new Map(), limit: 50, lastEvent: String(waiting) });
 
   before(async () => {
     await migrate(database);
