@@ -108,22 +108,24 @@ export class HandoffsTable {
     const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and ${lease.isOver} and ${this.#isOwn}`;
     const nextConsumer = (after: RawBuilder<unknown>) => sql`
       select consumer_id from handoffs h where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
+    // As an array, which is computed once: a join may be planned by a table that was empty, and computes it for each row.
     return this.#take(sql`
-      select h.external_id, h.may_exist from handoffs h join (
-        select external_id, sum(size) over (order by nth, sequence) - size as bytes_before from (
-          with recursive consumers as (
-            (${nextConsumer(sql`''`)})
-            union all
-            select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
-          )
-          select own.* from consumers cross join lateral (
-            select external_id, sequence, size, row_number() over (order by sequence) as nth from handoffs h
-            where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
-          ) as own order by nth, sequence limit ${count}
-        ) as first
-      ) as chunk using (external_id)
-      where ${free} and bytes_before < ${mostBytes}
-      order by h.sequence for update of h skip locked`);
+      select h.external_id, h.may_exist from handoffs h
+      where ${free} and external_id = any(array(
+        select external_id from (
+          select external_id, sum(size) over (order by nth, sequence) - size as bytes_before from (
+            with recursive consumers as (
+              (${nextConsumer(sql`''`)})
+              union all
+              select (${nextConsumer(sql`consumers.consumer_id`)}) from consumers where consumer_id is not null
+            )
+            select own.* from consumers cross join lateral (
+              select external_id, sequence, size, row_number() over (order by sequence) as nth from handoffs h
+              where ${free} and consumer_id = consumers.consumer_id order by sequence limit ${count}
+            ) as own order by nth, sequence limit ${count}
+          ) as first
+        ) as chunk where bytes_before < ${mostBytes}))
+      order by h.sequence for update skip locked`);
   }
 
   async takeFailing(type: HandoffType, failing: Failing): Promise<TakenHandoff[]> {
