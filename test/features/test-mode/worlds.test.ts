@@ -51,7 +51,7 @@ describe('worlds of test consumers', () => {
   const send = (path: string, options: RequestOptions = {}) => sendTo(gateway, path, { as: own, ...options });
 
   describe('their size', () => {
-    const longText = 'x'.repeat(131_000);
+    const longText = 'x'.repeat(1_000_000);
     const large = (as: Credentials) =>
       send('/v1/quotes', {
         as,
@@ -84,7 +84,7 @@ describe('worlds of test consumers', () => {
       }
       assert.equal((await change({ net: '1' })).status, 200);
       // However often something is made and deleted, there is as much room.
-      for (const one of created.slice(0, 20)) {
+      for (const one of created.slice(0, 5)) {
         assert.equal((await remove(one)).status, 204);
         assert.equal((await large(as)).status, 201);
       }
