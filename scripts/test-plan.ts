@@ -1,9 +1,29 @@
 import { startsProcesses } from './test-groups.ts';
 
 /*
- * Which test files `npm test` runs, and which it leaves to `npm run test:nightly`. A file that is named nowhere here runs in
- * `npm test`. The two together run every file, in whole.
+ * Which test files `npm test` runs, and which it leaves to `npm run test:nightly`. It runs what starts nothing, the main ways
+ * through each capability, and all that a change can break: the tests of what has changed, and of what stands on that. The
+ * two together run every file, in whole.
  */
+
+/** Run in any case: a way through each capability, and the guards of the whole. The unit tests and new files need no entry. */
+const always: readonly RegExp[] = [
+  /^test\/(simulation|support|architecture)\//,
+  /^test\/api\/(body-bounds|docs-examples|doors|errors|gathering|health|include-member|odd-requests|openapi-document|rate-limit|secret-writes|security)\./,
+  /^test\/api\/idempotency\/(ledger|stored-answers)\./,
+  /^test\/(cli\/first-minutes|client\/client|docs\/readme|faults\/idempotency-database|gates\/(runner|test-plan))\./,
+  /^test\/crm\/(batching-properties|batching-reads|faults|records|refusals|resilience|token)\./,
+  /^test\/identity\/(audit\/uses|rate-limits\/allowances)\./,
+  /^test\/platform\/(cache\/redis|http\/outbound|observability\/(log|metrics)|secrets\/file|store\/(database-locks|migrate))\./,
+  /^test\/features\/(console\/(hand-off|api\/console)|crm-webhooks\/api\/webhooks|events\/(event-log|feed))\./,
+  /^test\/features\/(history\/history|mcp\/(intents|mcp|tools)|oauth\/oauth|people\/(attacks|people)|read-copy\/copy)\./,
+  /^test\/features\/(discovery|partner-webhooks\/api|reservations\/api|usage)\//,
+  /^test\/features\/consumer-admin\/api\/(ceiling|consumers|own-consumer|rotation-secrets)\./,
+  /^test\/features\/handoff\/api\/(accepted-handoffs|approvals|handoff|items|owners|repeat-window|seen-content)\./,
+  /^test\/features\/(org-schema\/api\/(hidden-fields|record-types)|test-mode\/test-keys)\./,
+  /^test\/features\/records\/api\/(deleted-meanwhile|if-match-properties|isolation|member-cache|members|records|search|updated-since)\./,
+  /^test\/features\/trips\/api\/(check|hand-off-trip|trip|who-sees-what)\./,
+];
 
 /** Tests that `npm test` runs where one of their inputs has changed; the nightly run always does. */
 const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
@@ -37,9 +57,9 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
   },
   { tests: /^test\/docs\/backup\./, inputs: /^(docs\/backup|test\/docs\/|src\/platform\/(store|secrets)\/)/ },
   { tests: /^test\/docs\/webhooks\./, inputs: /^(docs\/|test\/docs\/|src\/features\/partner-webhooks\/)/ },
-  // The console's other pages: signing in, the hand-off, the inbox, records and consumers are always tried.
+  // Each page in a browser.
   {
-    tests: /^test\/features\/console\/(?!(pages|hand-off|inbox|records|consumers|api\/console)\.)/,
+    tests: /^test\/features\/console\//,
     inputs: /^(console\/|(src|test)\/features\/console\/|scripts\/build-console|test\/support\/browser)/,
   },
   { tests: /^test\/simulators\//, inputs: /^(test\/)?simulators\// },
@@ -83,6 +103,12 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     tests: /^test\/features\/(reservations|read-copy)\/interleaving\./,
     inputs: /^(src|test)\/features\/$1\//,
   },
+  // All others, where something has changed that they stand on.
+  { tests: /^test\/features\/([^/]+)\//, inputs: /^(src\/(?!features\/)|(src|test)\/features\/$1\/)/ },
+  { tests: /^test\/(crm|identity|platform)\//, inputs: /^src\/($1|records|platform)\// },
+  { tests: /^test\/docs\//, inputs: /^(docs|src|README)/ },
+  { tests: /^test\/client\//, inputs: /^(src|client)\// },
+  { tests: /^test\/(api|cli|faults)\//, inputs: /^src\// },
 ];
 
 /** What takes minutes: kills and faults at random under load, in real processes; and what needs the registry. */
@@ -124,12 +150,13 @@ export function mayFailByChance(file: string): boolean {
 
 /** Those of the plan that name no test file any more. */
 export function uselessPatterns(files: readonly string[]): RegExp[] {
-  const patterns = [...whenChanged.map(({ tests }) => tests), ...nightly, ...inPart, random];
+  const patterns = [...always, ...whenChanged.map(({ tests }) => tests), ...nightly, ...inPart, random];
   return patterns.filter((pattern) => !files.some((file) => pattern.test(file)));
 }
 
 function isLeft(file: string, changed: Iterable<string>): boolean {
   if (nightly.some((pattern) => pattern.test(file))) return true;
+  if (always.some((pattern) => pattern.test(file))) return false;
   for (const { tests, inputs } of whenChanged) {
     const match = tests.exec(file);
     if (match === null) continue;

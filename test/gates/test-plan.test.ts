@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { isInRun, mayFailByChance, uselessPatterns } from '../../scripts/test-plan.ts';
 import { findTests, findUnitTests } from '../../scripts/unit-tests.ts';
@@ -38,9 +39,25 @@ describe('the plan of the runs', () => {
     assert.equal(isPlanned(file, true, ['src/features/read-copy/copy.ts']), true);
   });
 
-  test('always kills a process, speaks HTTP with each feature, and opens the console', () => {
-    for (const file of ['faults/process', 'features/handoff/api/handoff', 'features/console/hand-off'])
-      assert.equal(isPlanned(file, false), true, file);
+  test('runs the tests of a feature where it has changed, or what all features stand on', () => {
+    const file = 'features/partner-webhooks/deliveries';
+    assert.equal(isPlanned(file, false), false);
+    assert.equal(isPlanned(file, false, ['src/features/trips/feature.ts']), false);
+    for (const path of ['src/features/partner-webhooks/deliverer.ts', 'src/platform/store/leases.ts'])
+      assert.equal(isPlanned(file, false, [path]), true, path);
+  });
+
+  test('always speaks HTTP with each feature, and opens the console', () => {
+    const features = readdirSync('test/features').filter((name) => name !== 'console');
+    for (const name of features)
+      assert.ok(
+        all.some(
+          (file) =>
+            file.startsWith(`test/features/${name}/`) && isInRun(file, { isNightly: false, changed: [] }),
+        ),
+        name,
+      );
+    assert.equal(isPlanned('features/console/hand-off', false), true);
   });
 
   test('tries processes and browsers again, and nothing that is random or in one process', () => {
