@@ -49,7 +49,7 @@ const totals = await runTests(files, {
   root,
   concurrency: availableParallelism() + 2,
   // Several times what any file takes alone: only one that hangs is to be ended.
-  timeoutMs: isNightly ? 1_800_000 : 600_000,
+  timeoutMs: isNightly ? 2_700_000 : 600_000,
   // Both runs, and what CI does beside them, end within 90 minutes on a machine that is half as fast.
   limitMs: (isNightly ? 52 : 30) * 60_000,
   mayTryAgain: mayFailByChance,
