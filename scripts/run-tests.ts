@@ -47,7 +47,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
 await globalSetup();
 const totals = await runTests(files, {
   root,
-  concurrency: availableParallelism() + 2,
+  concurrency: availableParallelism() + (isNightly ? 2 : 3),
   // Several times what any file takes alone: only one that hangs is to be ended.
   timeoutMs: isNightly ? 2_700_000 : 600_000,
   // Both runs, and what CI does beside them, end within 90 minutes on a machine that is half as fast.

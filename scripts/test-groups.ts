@@ -9,8 +9,8 @@ const groupsDir = join(root, 'node_modules/.cache/test-groups');
 const alone = /^test\/(api\/(odd-parameters|fuzz)|architecture\/features|gates\/|bench\/|simulation\/)/;
 /** Wait for processes of their own most of the time. */
 const processes = /\/(gateway-process|cluster|browser|reservation-harness|replicas)\.ts'/;
-/** Small enough to end within the time limit of a file. */
-const filesPerGroup = 18;
+/** Small enough that none is left running alone at the end. */
+const filesPerGroup = 10;
 
 /**
  * Divides test files into groups, each to run in one process, and others, each to run alone: to load the service takes a second
