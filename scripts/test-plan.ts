@@ -9,12 +9,12 @@ import { startsProcesses } from './test-groups.ts';
 /** Run in any case: a way through each capability, and the guards of the whole. The unit tests and new files need no entry. */
 const always: readonly RegExp[] = [
   /^test\/(simulation|support|architecture)\//,
-  /^test\/api\/(body-bounds|docs-examples|doors|errors|gathering|health|include-member|odd-requests|openapi-document|rate-limit|secret-writes|security)\./,
+  /^test\/api\/(body-bounds|doors|errors|gathering|health|include-member|odd-requests|openapi-document|rate-limit|secret-writes|security)\./,
   /^test\/api\/idempotency\/(ledger|stored-answers)\./,
   /^test\/(cli\/first-minutes|client\/client|docs\/readme|faults\/idempotency-database|gates\/(runner|test-plan))\./,
   /^test\/crm\/(batching-properties|batching-reads|faults|records|refusals|resilience|token)\./,
   /^test\/identity\/(audit\/uses|rate-limits\/allowances)\./,
-  /^test\/platform\/(cache\/redis|http\/outbound|observability\/(log|metrics)|secrets\/file|store\/(database-locks|migrate))\./,
+  /^test\/platform\/(cache\/redis|http\/outbound|observability\/(log|metrics)|store\/(database-locks|migrate))\./,
   /^test\/features\/(console\/(hand-off|api\/console)|crm-webhooks\/api\/webhooks|events\/(event-log|feed))\./,
   /^test\/features\/(history\/history|mcp\/(intents|mcp|tools)|oauth\/oauth|people\/(attacks|people)|read-copy\/copy)\./,
   /^test\/features\/(discovery|partner-webhooks\/api|reservations\/api|usage)\//,
