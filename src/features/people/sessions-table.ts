@@ -89,11 +89,13 @@ export class SessionsTable {
     return rows[0];
   }
 
-  async choose(hash: string, { id, updatedAt }: Chosen): Promise<void> {
-    await sql`
+  /** False where the session has ended. */
+  async choose(hash: string, { id, updatedAt }: Chosen): Promise<boolean> {
+    const { numAffectedRows } = await sql`
       update people_sessions set consumer_id = ${id}, chosen_at = ${updatedAt} where hash = ${hash}`.execute(
       this.#database.sql,
     );
+    return numAffectedRows === 1n;
   }
 
   async end(hash: string): Promise<string | undefined> {

@@ -65,9 +65,9 @@ export class PeopleSessions {
     return 'result' in found ? undefined : found;
   }
 
-  /** Throws as above. */
-  async choose(session: string, consumer: Consumer): Promise<void> {
-    await orUnavailable(() => this.#table.choose(hashOf(session), consumer), kept);
+  /** False where it has ended. Throws as above. */
+  choose(session: string, consumer: Consumer): Promise<boolean> {
+    return orUnavailable(() => this.#table.choose(hashOf(session), consumer), kept);
   }
 
   /** Returns the ID token of the one that it has ended; undefined where there was none. Throws as above. */

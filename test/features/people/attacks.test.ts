@@ -2,9 +2,13 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { PeopleSessions } from '../../../src/features/people/sessions.ts';
+import { SessionsTable } from '../../../src/features/people/sessions-table.ts';
+import type { Consumer } from '../../../src/identity/consumers/consumer.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
+import type { Database } from '../../../src/platform/store/database.ts';
 import { createTestConsumers } from '../../identity/consumers/fixture.ts';
 import { CommandLine } from '../../support/command-line.ts';
+import { useTestDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
@@ -319,4 +323,20 @@ test('a process that was suspended asks again whether the session is still there
     directory: { consumer: () => consumer, newestFirst: () => [], catchUp: () => pauses.shift() } as never,
   });
   assert.equal((await sessions.authenticate('session')).result, 'unknown_key');
+});
+
+describe('a session that ends while its person changes to another consumer', () => {
+  const opened = useTestDatabase();
+
+  test('stays ended, and the answer says so', async () => {
+    const lifetime = { issuer: 'https://login.example.com', idleMinutes: 60, sessionHours: 12 };
+    const table = new SessionsTable(opened.replicas[0] as Database, lifetime);
+    const consumer = { id: 'con_1', name: 'Desk', updatedAt: '2027-01-01T00:00:00.000Z' } as Consumer;
+    const sessions = new PeopleSessions({ table, directory: {} as never });
+    const person = { subject: 'marta-1', actor: 'marta', name: null, email: null, claims: {} };
+    const session = await sessions.begin(person, 'token', [consumer]);
+    assert.equal(await sessions.choose(session, consumer), true);
+    await sessions.end(session);
+    assert.equal(await sessions.choose(session, consumer), false);
+  });
 });

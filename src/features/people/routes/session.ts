@@ -63,7 +63,7 @@ function chooseRoute(services: SessionServices): Route {
       const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
       if (consumer === undefined)
         throw new Problem('not_found', 'There is no consumer with this id that you can act as.');
-      await services.sessions.choose(session, consumer);
+      if (!(await services.sessions.choose(session, consumer))) throw hasEnded();
       return json(200, await viewOf({ ...open, consumer }, services), headersFor(open));
     },
   });
@@ -111,9 +111,11 @@ function presentedIn(
 async function find(services: SessionServices, headers: Headers, isWrite: boolean) {
   const { session } = presentedIn(services, headers, isWrite);
   const open = await services.sessions.open(session);
-  if (open === undefined) throw invalidCredentials('Your session has ended. Sign in again.');
+  if (open === undefined) throw hasEnded();
   return { open, session };
 }
+
+const hasEnded = () => invalidCredentials('Your session has ended. Sign in again.');
 
 async function viewOf(open: OpenSession, { sessions }: SessionServices) {
   const shown = ({ id, name }: { id: string; name: string }) => ({ id, name });
