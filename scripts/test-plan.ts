@@ -104,11 +104,16 @@ const whenChanged: readonly { tests: RegExp; inputs: RegExp }[] = [
     inputs: /^(src|test)\/features\/$1\//,
   },
   // All others, where something has changed that they stand on.
-  { tests: /^test\/features\/([^/]+)\//, inputs: /^(src\/(?!features\/)|(src|test)\/features\/$1\/)/ },
-  { tests: /^test\/(crm|identity|platform)\//, inputs: /^src\/($1|records|platform)\// },
-  { tests: /^test\/docs\//, inputs: /^(docs|src|README)/ },
-  { tests: /^test\/client\//, inputs: /^(src|client)\// },
-  { tests: /^test\/(api|cli|faults)\//, inputs: /^src\// },
+  {
+    tests: /^test\/features\/([^/]+)\//,
+    inputs: /^(src\/(?!features\/)|simulators\/|test\/support\/|(src|test)\/features\/$1\/)/,
+  },
+  {
+    tests: /^test\/(crm|identity|platform)\//,
+    inputs: /^(src\/($1|records|platform)|simulators|test\/support)\//,
+  },
+  { tests: /^test\/docs\//, inputs: /^(docs|src|simulators|test\/support|README)/ },
+  { tests: /^test\/(api|cli|client|faults)\//, inputs: /^(client|src|simulators|test\/support)\// },
 ];
 
 /** What takes minutes: kills and faults at random under load, in real processes; and what needs the registry. */
