@@ -109,7 +109,8 @@ export const scenarios: Record<ProblemCode, Scenario | { notReachableYet: string
   not_found: ({ request }) => request(missing()),
   method_not_allowed: ({ request }) => request('/v1/quotes', { method: 'PUT' }),
   idempotency_in_progress: async ({ gateway, request }) => {
-    const hold = await gateway.org.arm({ match: { object: 'Quote__c' }, effect: { kind: 'hold' } });
+    const match = { object: 'Quote__c', operation: 'create' };
+    const hold = await gateway.org.arm({ match, effect: { kind: 'hold' } });
     const options = { body: newQuote(gateway), headers: key() };
     const first = request('/v1/quotes', options);
     await hold.hit();

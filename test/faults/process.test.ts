@@ -81,7 +81,7 @@ describe('a gateway as a process', () => {
   test('answers what is in flight before it stops', async () => {
     const gateway = await installation.start();
     const hold = await gateway.org.arm({
-      match: { object: 'Booking__c' },
+      match: { object: 'Booking__c', operation: 'create' },
       effect: { kind: 'hold' },
       times: 1,
     });
@@ -95,7 +95,10 @@ describe('a gateway as a process', () => {
 
   test('a second signal ends it at once', async () => {
     const gateway = await installation.start();
-    const hold = await gateway.org.arm({ match: { object: 'Booking__c' }, effect: { kind: 'hold' } });
+    const hold = await gateway.org.arm({
+      match: { object: 'Booking__c', operation: 'create' },
+      effect: { kind: 'hold' },
+    });
     const answer = assert.rejects(handOff(gateway, offer(gateway), randomUUID()));
     await hold.hit();
     gateway.signal('SIGTERM');

@@ -247,7 +247,7 @@ describe('what operators do in a browser, and what can go wrong', {
 
   test('shows the samples at once, and hands off while the members cannot be read', async () => {
     const reading = await gateway.org.arm({
-      match: { object: 'Contact' },
+      match: { object: 'Contact', operation: 'query' },
       effect: { kind: 'hold', stage: 'before' },
     });
     const { page, close } = await open(gateway.console);
