@@ -44,7 +44,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: "return isOthers ? { outcome, again: 'parts' } : { outcome };",
     before: 'return { outcome };',
     fault: 'Writes are refused for the fault of another one in their call.',
-    foundBy: { seed: 2, theme: 'lostAnswers' },
+    foundBy: { seed: 9, theme: 'lostAnswers' },
   },
   'moved-id': {
     file: 'src/features/events/record-diff.ts',
@@ -59,7 +59,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     if (known) return known;`,
     before: '',
     fault: 'A hand-off that was made waits for approval once its consumer needs it.',
-    foundBy: { seed: 24, theme: 'approvals' },
+    foundBy: { seed: 37, theme: 'approvals' },
   },
   'new-id-for-repeat': {
     file: 'src/api/idempotency/claims-table.ts',
@@ -73,14 +73,14 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'or (c.completed_at is null and ${lease.isOver} and c.fingerprint',
     before: 'or (c.completed_at is null and c.fingerprint',
     fault: 'A repeat takes the claim of a request that still runs.',
-    foundBy: { seed: 5, theme: 'lostAnswers' },
+    foundBy: { seed: 50, theme: 'lostAnswers' },
   },
   'late-forwarded-batch': {
     file: 'src/crm/scheduling/forwarded-batches.ts',
     now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
     before: 'const isLate = false;',
     fault: 'A process that stood still executes what its sender has given up.',
-    foundBy: { seed: 31, theme: 'sharedCalls' },
+    foundBy: { seed: 42, theme: 'sharedCalls' },
   },
   'accepted-once-replaced': {
     file: 'src/features/handoff/handoffs.ts',
@@ -88,7 +88,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: '',
     fault:
       'A process that stood still accepts a hand-off that a repeat has made, and that was deleted since.',
-    foundBy: { seed: 16, theme: 'sharedCalls' },
+    foundBy: { seed: 31, theme: 'sharedCalls' },
   },
   'free-calls': {
     file: 'src/crm/budget/call-budget.ts',
@@ -96,7 +96,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     else this.#unleased += 1;`,
     before: '',
     fault: 'Calls that are made although the budget is exhausted count for nothing.',
-    foundBy: { seed: 16, theme: 'sharedCalls' },
+    foundBy: { seed: 31, theme: 'sharedCalls' },
   },
   'visible-by-either': {
     file: 'src/features/events/event-visibility.ts',
@@ -110,20 +110,20 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: '${sql.ref(fence)} = ${current} + 1',
     before: '${sql.ref(fence)} = ${current}',
     fault: 'A replaced owner passes for the new one.',
-    foundBy: { seed: 34, theme: 'leases' },
+    foundBy: { seed: 56, theme: 'leases' },
   },
   'claim-forgotten': {
     file: 'src/api/idempotency/ledger.ts',
     now: 'const isUntouched = !hasWritten && row.entity_tag_before === null;',
     before: 'const isUntouched = true;',
     fault: 'A conditional write whose outcome nobody knows meets its own change when it is repeated.',
-    foundBy: { seed: 65, theme: 'lostAnswers' },
+    foundBy: { seed: 346, theme: 'lostAnswers' },
   },
   'deleted-made-again': {
     file: 'src/crm/salesforce-records.ts',
     now: 'const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);',
     before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
     fault: 'A record that was made and deleted is made again by a repeat.',
-    foundBy: { seed: 9, theme: 'lostAnswers' },
+    foundBy: { seed: 17, theme: 'lostAnswers' },
   },
 };
