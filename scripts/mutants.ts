@@ -26,7 +26,7 @@ const folders = [
 /** Of those that do not change what anybody can see, as a run prints them. */
 const harmless = new Set(readFileSync(join(root, 'scripts/harmless-mutants.txt'), 'utf8').split('\n'));
 /** The goal is nine of ten: to be raised as tests are written. A run tries so few that chance decides much. */
-const leastKilled = 0.25;
+const leastKilled = 0.7;
 /** A test that waits for what no longer happens has found the mutant too. */
 const timeoutMs = 240_000;
 
