@@ -5,7 +5,6 @@ import { PeopleSessions } from '../../../src/features/people/sessions.ts';
 import { SessionsTable } from '../../../src/features/people/sessions-table.ts';
 import type { Consumer } from '../../../src/identity/consumers/consumer.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
-import type { Database } from '../../../src/platform/store/database.ts';
 import { createTestConsumers } from '../../identity/consumers/fixture.ts';
 import { CommandLine } from '../../support/command-line.ts';
 import { useTestDatabase } from '../../support/databases.ts';
@@ -330,7 +329,7 @@ describe('a session that ends while its person changes to another consumer', () 
 
   test('stays ended, and the answer says so', async () => {
     const lifetime = { issuer: 'https://login.example.com', idleMinutes: 60, sessionHours: 12 };
-    const table = new SessionsTable(opened.replicas[0] as Database, lifetime);
+    const table = new SessionsTable(opened.replicas[0], lifetime);
     const consumer = { id: 'con_1', name: 'Desk', updatedAt: '2027-01-01T00:00:00.000Z' } as Consumer;
     const sessions = new PeopleSessions({ table, directory: {} as never });
     const person = { subject: 'marta-1', actor: 'marta', name: null, email: null, claims: {} };
