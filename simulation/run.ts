@@ -129,6 +129,7 @@ async function makeEndpoints({ client, receiver }: Stage): Promise<void> {
 /** Every write gets its last word, every decision is made, and what waits for a later time is due now. */
 async function comeToRest(stage: Stage): Promise<void> {
   const { auditor, world, database } = stage;
+  await endBackoff(stage);
   const open = auditor.answers.writes.filter(({ isOver }) => !isOver);
   await Promise.all(
     open.map(async (write) => {
@@ -153,6 +154,13 @@ async function comeToRest(stage: Stage): Promise<void> {
   // The reader of changes has seen the last of them by then, and its events are delivered.
   await world.pause(20_000);
   auditor.check(await lookAround(stage, left));
+}
+
+/** After tokens that the org did not give, nobody asks for another for up to five minutes, and clients give up before. */
+async function endBackoff({ cache, world }: Stage): Promise<void> {
+  const record = await cache.read('crm_token_backoff:dev');
+  const { until } = JSON.parse(record ?? '{"until":0}') as { until: number };
+  if (until > world.wall) await world.pause(until - world.wall);
 }
 
 /** Nothing waits for approval any more. */

@@ -62,6 +62,7 @@ export interface Stage {
   auditor: Auditor;
   replicas: Replica[];
   database: CommonDatabase;
+  cache: CommonCache;
   org: Control;
   /** False while a lost call may still make this record: nobody in the org touches it before. */
   hasArrived: (id: string | undefined) => boolean;
@@ -143,6 +144,7 @@ export async function setStage(
     auditor,
     replicas,
     database,
+    cache: around.cache,
     org: new Control(world, org.url, operator),
     hasArrived: (id) => id !== undefined && !org.isDelaying(id),
     partner: new Control(world, partner.url, operator),

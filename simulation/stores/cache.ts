@@ -12,6 +12,11 @@ export class CommonCache {
     this.#memory = createMemoryCache({ now: () => world.elapsed });
   }
 
+  /** Past all replicas. */
+  read(key: string): Promise<string | undefined> {
+    return this.#memory.get(key);
+  }
+
   /** As one replica reaches it: a server of its own, as Redis is. */
   seenFrom(way: Way): SharedCache {
     const memory = this.#memory;
