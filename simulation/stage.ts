@@ -141,10 +141,7 @@ export async function setStage(
   const operator = new Actor('operator', world);
   const stage: Stage = {
     ...empty,
-    auditor,
-    replicas,
-    database,
-    cache: around.cache,
+    ...{ auditor, replicas, database, cache: around.cache },
     org: new Control(world, org.url, operator),
     hasArrived: (id) => id !== undefined && !org.isDelaying(id),
     partner: new Control(world, partner.url, operator),
