@@ -50,7 +50,7 @@ const totals = await runTests(files, {
   concurrency: availableParallelism() + (isNightly ? 2 : 3),
   // Several times what any file takes alone: only one that hangs is to be ended.
   timeoutMs: isNightly ? 2_700_000 : 600_000,
-  // Both runs, and what CI does beside them, end within 90 minutes on a machine that is half as fast.
+  // For machines that are half as fast; all of CI has 90 minutes.
   limitMs: (isNightly ? 52 : 30) * 60_000,
   mayTryAgain: mayFailByChance,
   signal: interruption.signal,

@@ -156,7 +156,7 @@ async function comeToRest(stage: Stage): Promise<void> {
   auditor.check(await lookAround(stage, left));
 }
 
-/** After tokens that the org did not give, nobody asks for another for up to five minutes, and clients give up before. */
+/** Waits for the end of the back-off after failed token requests: five minutes at most, which is longer than clients try. */
 async function endBackoff({ cache, world }: Stage): Promise<void> {
   const record = await cache.read('crm_token_backoff:dev');
   const { until } = JSON.parse(record ?? '{"until":0}') as { until: number };

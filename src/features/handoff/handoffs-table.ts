@@ -108,7 +108,7 @@ export class HandoffsTable {
     const free = sql`type = ${type} and status = 'accepted' and troubles = 0 and ${lease.isOver} and ${this.#isOwn}`;
     const nextConsumer = (after: RawBuilder<unknown>) => sql`
       select consumer_id from handoffs h where ${free} and consumer_id > ${after} order by consumer_id limit 1`;
-    // As an array, which is computed once: a join may be planned by a table that was empty, and computes it for each row.
+    // An array is computed once. A join that was planned while the table was small would compute it for each row.
     return this.#take(sql`
       select h.external_id, h.may_exist from handoffs h
       where ${free} and external_id = any(array(

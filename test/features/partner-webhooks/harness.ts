@@ -28,7 +28,7 @@ export interface Harness {
   consumers: Map<string, Consumer>;
   /** Ids of consumers that are there, but not loaded. */
   notLoaded: Set<string>;
-  /** Runs once, after a replica has looked what there is to do and before it does it. */
+  /** Runs once, after a replica has looked up what there is to do, and before it does it. */
   afterLook(run: () => Promise<void>): void;
   receiver: WebhookReceiver;
   logLines: LogLine[];
