@@ -105,12 +105,12 @@ export class PeopleSessions {
   }
 }
 
-/** A consumer that was disabled since and is back has ended its sessions. */
+/** A consumer that was disabled since and is back has ended its sessions, and so has a person who was taken out and is back. */
 function endOf(
   { claims, chosen_at }: Session,
   consumer: Consumer,
 ): 'revoked' | 'disabled' | 'expired' | undefined {
-  if (!mayActAs(claims, consumer)) return 'revoked';
+  if (!mayActAs(claims, consumer, chosen_at.getTime())) return 'revoked';
   const { enabled, enabledAt } = consumer;
   const isBack = enabledAt !== undefined && Date.parse(enabledAt) > chosen_at.getTime();
   if (enabled === false || isBack) return 'disabled';

@@ -23,6 +23,7 @@ import {
 import { type CredentialPair, isConsumerId, makeCredentialPair } from './credentials.ts';
 import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
+import { peopleSince } from './people.ts';
 import { checkPermissions, type FieldNames } from './permissions.ts';
 import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
@@ -133,9 +134,7 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       const apply = (consumer: Consumer) => {
         const checked = checkChange(typeof change === 'function' ? change(consumer) : change, fieldNames);
         requireNoTestShare(modeOf(id), checked.crmShare);
-        const updatedAt = momentOfChange(consumer, clock());
-        const isBack = consumer.enabled === false && checked.enabled === true;
-        return { ...consumer, ...checked, ...(isBack && { enabledAt: updatedAt }), updatedAt };
+        return withChange(consumer, checked, momentOfChange(consumer, clock()));
       };
       return update(id, apply, authority);
     },
@@ -164,6 +163,19 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
       // Where this fails, the place is found free once the family is full.
       if (ancestors) await leavePlace({ id, ancestors }, options).catch(() => undefined);
     },
+  };
+}
+
+/** Says since when it is enabled again or names a person, since sessions of people from before have ended. */
+function withChange(consumer: Consumer, change: Partial<Consumer>, updatedAt: string): Consumer {
+  const isBack = consumer.enabled === false && change.enabled === true;
+  const people = change.people && peopleSince(updatedAt, change.people, consumer);
+  return {
+    ...consumer,
+    ...change,
+    ...(people && { people }),
+    ...(isBack && { enabledAt: updatedAt }),
+    updatedAt,
   };
 }
 

@@ -1,6 +1,7 @@
 import { modeOf } from '../../platform/base/call.ts';
 import { dayMs } from '../../platform/base/moment.ts';
 import { type Consumer, isExpired, recordsOf, type StoredCredential } from './consumer.ts';
+import { entriesOf } from './people.ts';
 
 export const credentialStates = ['active', 'rotated', 'expired'] as const;
 
@@ -50,7 +51,7 @@ function limitsOf(consumer: Consumer) {
   const { allowedAddresses = [], publicKeys = [], crmShare = null } = consumer;
   const { certificateNames = [], allowance = null, people = [] } = consumer;
   const limits = { enabled, validUntil, rateLimitPerMinute, allowedAddresses, publicKeys, crmShare };
-  return { ...limits, certificateNames, allowance, people };
+  return { ...limits, certificateNames, allowance, people: entriesOf(people) };
 }
 
 export function isStillListed(pair: StoredCredential, now: number): boolean {

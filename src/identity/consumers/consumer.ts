@@ -74,8 +74,12 @@ export const consumerSchema = Type.Object({
   crmShare: Type.Optional(orNull(Type.Integer({ minimum: 1, maximum: 100 }))),
   /** Requests that it has for a day or a month of UTC; null or left out: as many as it likes. */
   allowance: Type.Optional(orNull(allowanceSchema)),
-  /** Claims of people who may act as it: see people.ts. */
-  people: Type.Optional(Type.Array(Type.Object({ claim: Type.String(), value: Type.String() }))),
+  /** Claims of people who may act as it: see people.ts. An entry that was added later admits only sessions since then. */
+  people: Type.Optional(
+    Type.Array(
+      Type.Object({ claim: Type.String(), value: Type.String(), addedAt: Type.Optional(timestamp) }),
+    ),
+  ),
   /** A test consumer that another one made has its maker, the maker of that one, and so on, up to the first of its family. */
   ancestors: Type.Optional(Type.Array(Type.String())),
   /** Changes of it that wait to be recorded in the database, oldest first: see record-changes.ts. */

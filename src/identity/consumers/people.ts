@@ -40,8 +40,27 @@ export function checkPeople(people: readonly PersonClaim[]): PersonClaim[] {
   );
   if (errors.length > 0)
     throw new Problem('invalid_request', `The consumer isn't valid: people ${message}.`, { errors });
-  const seen = new Map(people.map(({ claim, value }) => [JSON.stringify([claim, value]), { claim, value }]));
-  return [...seen.values()];
+  return [...new Map(entriesOf(people).map((entry) => [JSON.stringify(entry), entry])).values()];
+}
+
+/** Without when they were added. */
+export function entriesOf(people: readonly PersonClaim[]): PersonClaim[] {
+  return people.map(({ claim, value }) => ({ claim, value }));
+}
+
+/** Entries that stay keep when they were added: the sessions that they admit go on. */
+export function peopleSince(
+  addedAt: string,
+  people: readonly PersonClaim[],
+  { people: before = [] }: Pick<Consumer, 'people'>,
+): Consumer['people'] {
+  return people.map(
+    (entry) =>
+      before.find(({ claim, value }) => claim === entry.claim && value === entry.value) ?? {
+        ...entry,
+        addedAt,
+      },
+  );
 }
 
 /** The claims of an ID token that may count. An e-mail address that the provider has not verified may be somebody else's. */
@@ -71,8 +90,14 @@ function textsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.flatMap(one) : one(value);
 }
 
-export function mayActAs(claims: Claims, { people = [] }: Pick<Consumer, 'people'>): boolean {
-  return people.some(({ claim, value }) => {
+/** `since`: the last change of the consumer that a session knows, in milliseconds since 1970. */
+export function mayActAs(
+  claims: Claims,
+  { people = [] }: Pick<Consumer, 'people'>,
+  since = Number.POSITIVE_INFINITY,
+): boolean {
+  return people.some(({ claim, value, addedAt }) => {
+    if (addedAt !== undefined && Date.parse(addedAt) > since) return false;
     const found = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
     return typeof found === 'string' ? found === value : found?.includes(value) === true;
   });

@@ -8,6 +8,7 @@ import {
   readAuditEvents,
 } from '../audit/audit-event.ts';
 import type { Consumer } from './consumer.ts';
+import { entriesOf, type PersonClaim } from './people.ts';
 import { type PublicKey, thumbprintOf } from './public-keys.ts';
 
 /*
@@ -115,6 +116,7 @@ function changesOf(before: Consumer | null, after: Consumer): AuditEvent['change
 /** Takes thumbprints of public keys: whole keys would fill the record. */
 function valueOf(consumer: Consumer, field: (typeof fields)[number]): unknown {
   const value = consumer[field] ?? defaults[field];
+  if (field === 'people') return entriesOf(value as PersonClaim[]);
   return field === 'publicKeys' ? (value as PublicKey[]).map(thumbprintOf) : value;
 }
 
