@@ -12,6 +12,7 @@ export const tableOwners: Readonly<Record<string, string>> = {
   record_leases: 'src/api/idempotency',
 
   authentication_attempts: 'src/identity/audit',
+  forgotten_people: 'src/identity/audit',
   audit_events: 'src/identity/audit',
   credential_uses: 'src/identity/audit',
   consumer_networks: 'src/identity/audit',

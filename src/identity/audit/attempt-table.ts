@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { dayMs } from '../../platform/base/moment.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks } from '../../platform/store/statements.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
 export interface StoredAttempt extends Attempt {
@@ -40,6 +40,13 @@ export interface AttemptQuery {
 }
 
 const deletedAtOnce = 10_000;
+/** Seconds by which the clock of a replica may be ahead. */
+const clockTolerance = 60;
+
+const hashOf = (person: RawBuilder<unknown>) => sql`sha256(convert_to(lower(${person}), 'UTF8'))`;
+/** Null where the person was forgotten since: the attempt may have waited in the memory of a replica. */
+const personIfKept = sql`case when not exists (
+  select from forgotten_people where hash = ${hashOf(sql`person`)} and "timestamp" <= until) then person end`;
 
 export class AttemptTable {
   readonly #database: Database;
@@ -53,7 +60,7 @@ export class AttemptTable {
     await sql`
       insert into authentication_attempts
         (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status)
-      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, person, status
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, ${personIfKept}, status
       from json_to_recordset(${JSON.stringify(attempts)}::json) as attempt (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
         address text, user_agent text, api_key text, person text, status smallint)
@@ -77,7 +84,7 @@ export class AttemptTable {
       insert into authentication_attempts as known
         (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status,
           minute, address, refused_minute, alike_minute, alike, counts)
-      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, person, status,
+      select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, ${personIfKept}, status,
         case "by" when 'network' then minute end, case "by" when 'network' then name end,
         case "by" when 'consumer' then minute end,
         case "by" when 'alike' then minute end, case "by" when 'alike' then name end, jsonb_build_object(id, "count")
@@ -144,8 +151,10 @@ export class AttemptTable {
   }
 
   /** Deletes what is older; `now` in milliseconds since 1970. Returns how many. */
-  deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
-    const boundary = firstAttemptIdOf(now - days * dayMs);
+  async deleteOlderThan(days: number, now: number, signal?: AbortSignal): Promise<number> {
+    const oldest = now - days * dayMs;
+    await sql`delete from forgotten_people where until < ${new Date(oldest)}`.execute(this.#database.bulk);
+    const boundary = firstAttemptIdOf(oldest);
     const statement = (limit: number) => sql`
       delete from authentication_attempts where id in (
         select id from authentication_attempts where id < ${boundary}::uuid order by id limit ${limit})`;
@@ -153,11 +162,19 @@ export class AttemptTable {
   }
 }
 
-/** Attempts no longer name the person, in any case of letters; returns how many did. Throws what the database does. */
-export async function forgetPersonInAttempts(database: Database, person: string): Promise<number> {
+/**
+ * Attempts no longer name the person, in any case of letters, nor do those that replicas have yet to write; returns how many did.
+ * Throws what the database does.
+ */
+export async function forgetPersonInAttempts({ bulk }: Database, person: string): Promise<number> {
+  await sql`
+    insert into forgotten_people values (${hashOf(sql`${person}`)}, now() + ${interval(clockTolerance)})
+    on conflict (hash) do update set until = excluded.until`.execute(bulk);
+  // Statements that don't see this end first.
+  await bulk
+    .transaction()
+    .execute((transaction) => sql`lock table authentication_attempts in share mode`.execute(transaction));
   const { numAffectedRows = 0n } = await sql`
-    update authentication_attempts set person = null where lower(person) = lower(${person})`.execute(
-    database.bulk,
-  );
+    update authentication_attempts set person = null where lower(person) = lower(${person})`.execute(bulk);
   return Number(numAffectedRows);
 }

@@ -5,6 +5,7 @@ import { createAttemptIds, firstAttemptIdOf } from '../../../src/identity/audit/
 import { AttemptArchive, OwnEntries } from '../../../src/identity/audit/attempt-archive.ts';
 import {
   AttemptTable,
+  forgetPersonInAttempts,
   type StoredAttempt,
   type StoredTotal,
 } from '../../../src/identity/audit/attempt-table.ts';
@@ -315,6 +316,34 @@ describe('the table of attempts', { skip: !postgres && 'no PostgreSQL' }, () => 
         ['request-1', 11],
       ],
     );
+  });
+
+  it('does not name a person who was forgotten after the attempt, whenever it is written', async () => {
+    const table = new AttemptTable(database);
+    const newId = createAttemptIds();
+    const minute = '2027-03-04T08:00:00.000Z';
+    const consumer_id = 'con_forgetting';
+    const by = (person: string, n: number, year: number) => {
+      const timestamp = `${year}-03-04T08:00:00.00${n}Z`;
+      return { ...attempt(n, { timestamp, person, consumer_id }), id: newId(timestamp) };
+    };
+    await table.add([by('gone@example.com', 1, 2020)]);
+    assert.equal(await forgetPersonInAttempts(database, 'Gone@example.com'), 1);
+    await table.add([by('gone@EXAMPLE.com', 2, 2020), by('stays@example.com', 3, 2020)]);
+    await table.addTotals([
+      { ...by('gone@example.com', 4, 2020), minute, by: 'alike', name: 'four', count: 2 },
+    ]);
+    await table.add([by('gone@example.com', 5, 2999)]);
+    const named = async () => {
+      const listed = await table.list({ limit: 10, consumer_id });
+      return Object.fromEntries(listed.map(({ request_id, person }) => [request_id.at(-1), person]));
+    };
+    const others = { 3: 'stays@example.com', 5: 'gone@example.com' };
+    assert.deepEqual(await named(), { 1: null, 2: null, 4: null, ...others });
+    await table.deleteOlderThan(1, Date.parse('2999-01-01T00:00:00.000Z'));
+    await table.add([by('gone@example.com', 6, 2999)]);
+    const { rows } = await database.execute('select from forgotten_people');
+    assert.deepEqual([rows.length, await named()], [0, { 5: 'gone@example.com', 6: 'gone@example.com' }]);
   });
 });
 
