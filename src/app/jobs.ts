@@ -22,7 +22,7 @@ export function startJobs(
 }
 
 function platformJobs(
-  { settings, log, database, audit, crm, allowances }: Core,
+  { settings, log, database, audit, crm, allowances, consumers: { directory } }: Core,
   routes: readonly Route[],
 ): Job[] {
   const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
@@ -53,7 +53,14 @@ function platformJobs(
     {
       name: 'clear-audit-events',
       cron: '12 * * * *',
-      steps: { events: audit.deleteOldEvents, networks: audit.deleteOldNetworks },
+      steps: {
+        events: audit.deleteOldEvents,
+        networks: audit.deleteOldNetworks,
+        uses: async (signal) => {
+          // Of consumers that couldn't be read all keys would seem to be gone.
+          if (directory.status().connected) await audit.deleteOldUses(directory.newestFirst(), signal);
+        },
+      },
     },
   ];
 }

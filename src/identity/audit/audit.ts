@@ -27,6 +27,8 @@ export interface Audit extends AttemptRecorder {
   deleteOldEvents(signal?: AbortSignal): Promise<number>;
   /** Forgets networks that were not used for as long as changes are kept. Throws what the database does. */
   deleteOldNetworks(signal?: AbortSignal): Promise<void>;
+  /** Forgets old uses of keys that are gone, given all consumers. Throws what the database does. */
+  deleteOldUses(consumers: readonly KeyOwner[], signal?: AbortSignal): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -73,6 +75,7 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
       ),
     deleteOldEvents: (signal) => eventTable.deleteOlderThan(retentionDays, wallMs(), signal),
     deleteOldNetworks: (signal) => networks.deleteOld(retentionDays, signal),
+    deleteOldUses: (consumers, signal) => uses.deleteOld(retentionDays, consumers, signal),
     stop: async () => {
       await Promise.all([archive.stop(), events.stop(), uses.stop(), networks.stop()]);
     },

@@ -1,7 +1,8 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { WriteBehind } from '../../platform/base/batching.ts';
 import { forgetOldest } from '../../platform/base/forget-oldest.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import type { Attempt } from './attempt.ts';
 
 /** When API keys were used last, by key, and by consumer the latest of all its keys; RFC 3339 UTC, to the minute. */
@@ -15,6 +16,7 @@ export interface KeyOwner {
 /** Keys that are remembered at most; only those of valid credentials are. Some 20 MB. */
 const maxKeys = 100_000;
 const batchSize = 1000;
+const deletedAtOnce = 1000;
 
 interface Use {
   api_key: string;
@@ -61,6 +63,24 @@ export class LastUseTable {
     ]);
     const known = names.flatMap((name) => this.#known.get(name) ?? []);
     return latestOf([...stored, ...known]);
+  }
+
+  /**
+   * Forgets uses that are older than so many days, of consumers and keys that are gone. The latest of a consumer stays: it is that
+   * of the consumer, too.
+   */
+  async deleteOld(days: number, consumers: readonly KeyOwner[], signal?: AbortSignal): Promise<void> {
+    const names = consumers.flatMap(({ id, credentials }) => [id, ...credentials.map((pair) => pair.apiKey)]);
+    const isThere = (name: RawBuilder<unknown>) => sql`${name} = any(${names}::text[])`;
+    const statement = (limit: number) => sql`
+      delete from credential_uses where api_key in (
+        select api_key from credential_uses old
+        where used_at < now() - ${interval(days * 86_400)} and not ${isThere(sql`api_key`)}
+          and (not ${isThere(sql`consumer_id`)} or exists (
+            select from credential_uses newer where newer.consumer_id = old.consumer_id
+              and (newer.used_at, newer.api_key) > (old.used_at, old.api_key)))
+        limit ${limit})`;
+    await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 
   async stop(): Promise<void> {

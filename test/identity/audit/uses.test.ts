@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
+import { LastUseTable } from '../../../src/identity/audit/last-uses.ts';
 import { UsedNetworks } from '../../../src/identity/audit/used-networks.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
@@ -133,5 +134,35 @@ describe('when and from where keys are used, on two replicas', {
     await networks.stop();
     assert.deepEqual(await networksOf({ id: 'idle' } as Credentials), ['198.51.100.0/24']);
     assert.deepEqual(await networksOf({ id: 'busy' } as Credentials), ['198.51.100.0/24']);
+  });
+
+  test('uses of keys that are gone are forgotten after long, the last one of a consumer only with it', async (t) => {
+    const uses = new LastUseTable(database);
+    t.after(() => uses.stop());
+    const days = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString();
+    for (const [consumer, key, ago] of [
+      ['here', 'rotated', 200],
+      ['here', 'unused', 150],
+      ['here', 'here', 120],
+      ['here', 'rotated-last', 100],
+      ['here', 'rotated-lately', 10],
+      ['quiet', 'earlier', 200],
+      ['quiet', 'only', 100],
+      ['deleted', 'last', 100],
+      ['deleted-lately', 'lately', 5],
+    ] as const)
+      await sql`insert into credential_uses values (${key}, ${consumer}, ${days(ago)})`.execute(database.sql);
+    const consumers = [
+      { id: 'here', credentials: [{ apiKey: 'unused' }] },
+      { id: 'quiet', credentials: [] },
+    ];
+    await uses.deleteOld(90, consumers);
+    const { rows } = await sql<{ api_key: string }>`
+      select api_key from credential_uses where consumer_id in ('here', 'quiet', 'deleted', 'deleted-lately')
+      order by used_at`.execute(database.sql);
+    assert.deepEqual(
+      rows.map(({ api_key }) => api_key),
+      ['unused', 'here', 'only', 'rotated-lately', 'lately'],
+    );
   });
 });
