@@ -100,11 +100,17 @@ export class CallLedger {
     return new Map(rows.map(({ name, calls }) => [name, calls]));
   }
 
-  /** Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. Throws as `read`. */
+  /**
+   * Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. The last hour of
+   * each process stays: one that was cut off meanwhile may have counted on, and hours go to the database in order. Throws as `read`.
+   */
   async compact(): Promise<void> {
     await sql`
-      with old as (
-        delete from crm_usage where process <> '' and hour < now() - interval '1 day' returning *)
+      with last as (select process, max(hour) as hour from crm_usage where process <> '' group by 1),
+      old as (
+        delete from crm_usage counted using last
+        where counted.process = last.process and counted.hour < least(last.hour, now() - interval '1 day')
+        returning counted.*)
       insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
       select hour, consumer_id, operation, '', sum(calls), sum(requests) from old group by 1, 2, 3
       on conflict (hour, consumer_id, operation, process) do update

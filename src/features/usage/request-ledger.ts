@@ -62,10 +62,14 @@ export class RequestLedger {
     return rows;
   }
 
+  /** Adds up and deletes as `CallLedger` does. */
   async compact(): Promise<void> {
     await sql`
-      with old as (
-        delete from consumer_requests where process <> '' and day < current_date - 1 returning *)
+      with last as (select process, max(day) as day from consumer_requests where process <> '' group by 1),
+      old as (
+        delete from consumer_requests counted using last
+        where counted.process = last.process and counted.day < least(last.day, current_date - 1)
+        returning counted.*)
       insert into consumer_requests as known (day, consumer_id, process, ${each((column) => column)})
       select day, consumer_id, '', ${each((column) => `sum(${column})`)} from old group by 1, 2
       on conflict (consumer_id, day, process) do update

@@ -97,4 +97,29 @@ describe('allowances of several replicas', () => {
       [['day', 10, '2026-11-24']],
     );
   });
+
+  test('what one has counted that was cut off for days counts once', async () => {
+    const [database] = opened.replicas;
+    now = Date.now() - 4 * 86_400_000;
+    const [cutOff, other] = [await startReplica(), await startReplica()];
+    const rows = async () => {
+      const found = await database.execute(
+        `select sum(requests)::integer as used, count(*) filter (where process = '')::integer as sums
+         from allowance_uses where consumer_id = 'con_late'`,
+      );
+      return found.rows[0];
+    };
+    const takeDaily = async (replica: Allowances) => {
+      take(replica, 'con_late', 'day');
+      await stored(replica, 'con_late');
+    };
+    for (const replica of [cutOff, other]) await takeDaily(replica);
+    now += 86_400_000;
+    for (const replica of [cutOff, other]) await takeDaily(replica);
+    await other.compact();
+    assert.deepEqual(await rows(), { used: 4, sums: 1 });
+    await takeDaily(cutOff);
+    await other.compact();
+    assert.deepEqual(await rows(), { used: 5, sums: 1 });
+  });
 });
