@@ -24,7 +24,7 @@ import type { LeasedWebhook, WebhooksTable } from './webhooks-table.ts';
  * undoes nothing, and leaving it out could leave something old. The time of the last applied webhook of a member is that
  * of its latest processed one.
  *
- * Once: a webhook is leased for an attempt; the number of the attempt is the fence.
+ * Once: a webhook is leased for an attempt; the number of the attempt, with those before a replay, is the fence.
  */
 
 export const crmWebhookMetrics = {

@@ -39,11 +39,14 @@ const lease = leasesOf({
   leasedUntil: 'due_at',
   fence: 'attempts',
 });
+/** Those since the last replay. */
+const attempts = sql`e.attempts - e.attempts_before as attempts`;
 
 export interface LeasedWebhook extends Held {
   webhook_id: string;
   type: string;
   member_id: string;
+  fence: number;
   attempts: number;
   received_at: Date;
 }
@@ -91,17 +94,17 @@ export class WebhooksTable {
           and (earlier.event_at, earlier.sequence) < (e.event_at, e.sequence))`,
       orderBy: 'due_at',
       limit: takenAtOnce,
-      returning: sql`e.webhook_id, e.type, e.member_id, e.attempts, e.received_at`,
+      returning: sql`e.webhook_id, e.type, e.member_id, e.attempts as fence, ${attempts}, e.received_at`,
     });
   }
 
-  async finish({ webhook_id, attempts }: LeasedWebhook): Promise<boolean> {
+  async finish({ webhook_id, fence }: LeasedWebhook): Promise<boolean> {
     const { numAffectedRows } = await sql`
       update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,
         came_late = exists (
           select from webhook_events as later
           where later.member_id = e.member_id and later.state = 'processed' and later.event_at > e.event_at)
-      where webhook_id = ${webhook_id} and ${lease.isOf(attempts)} and state = 'received'`.execute(
+      where webhook_id = ${webhook_id} and ${lease.isOf(fence)} and state = 'received'`.execute(
       this.#database.sql,
     );
     return numAffectedRows === 1n;
@@ -109,7 +112,7 @@ export class WebhooksTable {
 
   /** The webhook is due again after so many seconds, or dead where that is undefined. */
   async fail(
-    { webhook_id, attempts }: LeasedWebhook,
+    { webhook_id, fence }: LeasedWebhook,
     error: string,
     afterSeconds: number | undefined,
   ): Promise<void> {
@@ -119,7 +122,7 @@ export class WebhooksTable {
         : sql`due_at = now() + ${interval(afterSeconds)}`;
     await sql`
       update webhook_events e set last_error = ${error}, ${next}
-      where webhook_id = ${webhook_id} and ${lease.isOf(attempts)} and state = 'received'`.execute(
+      where webhook_id = ${webhook_id} and ${lease.isOf(fence)} and state = 'received'`.execute(
       this.#database.sql,
     );
   }
@@ -127,8 +130,8 @@ export class WebhooksTable {
   async list(state: WebhookState | undefined, limit: number): Promise<ListedWebhook[]> {
     const where = state === undefined ? sql`` : sql`where state = ${state}`;
     const { rows } = await sql<ListedWebhook>`
-      select webhook_id, type, member_id, event_at, state, attempts, last_error, came_late, received_at, finished_at
-      from webhook_events ${where} order by sequence desc limit ${limit}`.execute(this.#database.sql);
+      select webhook_id, type, member_id, event_at, state, ${attempts}, last_error, came_late, received_at, finished_at
+      from webhook_events e ${where} order by sequence desc limit ${limit}`.execute(this.#database.sql);
     return rows;
   }
 
@@ -139,7 +142,7 @@ export class WebhooksTable {
     const [found] = rows;
     if (found === undefined || found.state === 'received' || !isMemberEvent(found.type)) return found;
     await sql`
-      update webhook_events set state = 'received', attempts = 0, due_at = now(), finished_at = null, came_late = false
+      update webhook_events set state = 'received', attempts_before = attempts, due_at = now(), finished_at = null, came_late = false
       where webhook_id = ${webhookId} and state <> 'received' and member_id is not null`.execute(
       this.#database.sql,
     );

@@ -198,6 +198,21 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       assert.partialDeepStrictEqual(await stateOf(id), { state: 'processed', attempts: 2 });
     });
 
+    behaves('that are replayed can be finished by no process that took them before', async () => {
+      const id = await add(randomUUID(), 1);
+      const [suspended] = await table.take();
+      await makeDue();
+      await processor(async () => {}).run();
+      await table.replay(id);
+      assert.equal((await stateOf(id))?.attempts, 0);
+      const [taken] = await table.take();
+      assert.equal(taken?.attempts, 1);
+      assert.equal(await table.finish(suspended as never), false);
+      await table.fail(suspended as never, 'TypeError', undefined);
+      assert.equal(await table.finish(taken as never), true);
+      assert.partialDeepStrictEqual(await stateOf(id), { state: 'processed', attempts: 1, last_error: null });
+    });
+
     behaves('are deleted after their retention, unless they still wait', async () => {
       const old = await add(randomUUID(), 1);
       await processor(async () => {}).run();
