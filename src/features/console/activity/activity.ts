@@ -31,7 +31,7 @@ export class Activity {
   readonly #options: ActivityOptions;
   readonly #clock: () => number;
   readonly #own = new Map<number, { point: Point; isShared: boolean }>();
-  readonly #final = new Map<number, Point | undefined>();
+  readonly #read = new Map<number, Point | undefined>();
   /** The last reading. The metrics begin with this process: what came before the first is nothing. */
   #before: Promise<Point> = Promise.resolve(nothing);
   #timer: NodeJS.Timeout | undefined;
@@ -63,7 +63,8 @@ export class Activity {
     const known = this.#own.get(number);
     this.#own.set(number, known ? { ...known, point: sum(known.point, point) } : { point, isShared: false });
     forgetBefore(this.#own, number - shown);
-    forgetBefore(this.#final, number - shown);
+    // A replica that was cut off from the cache shares late.
+    if (number % growing === 0) this.#read.clear();
     await this.#share(number).catch(() => {
       // The cache is unavailable; what is not shared yet is shared later.
     });
@@ -73,7 +74,7 @@ export class Activity {
   async series(): Promise<Series[]> {
     const last = Math.floor(this.#clock() / intervalMs);
     const numbers = Array.from({ length: shown }, (_, i) => last - shown + i);
-    const points = await Promise.all(numbers.map((number) => this.#read(number, last))).catch(() =>
+    const points = await Promise.all(numbers.map((number) => this.#point(number, last))).catch(() =>
       numbers.map((number) => this.#own.get(number)?.point),
     );
     return seriesOf(numbers, points);
@@ -101,11 +102,11 @@ export class Activity {
     }
   }
 
-  async #read(number: number, last: number): Promise<Point | undefined> {
-    if (this.#final.has(number)) return this.#final.get(number);
+  async #point(number: number, last: number): Promise<Point | undefined> {
+    if (this.#read.has(number)) return this.#read.get(number);
     const text = await this.#options.cache.get(this.#key(number));
     const point = text === undefined ? undefined : readPoint(text);
-    if (number < last - growing) this.#final.set(number, point);
+    if (number < last - growing) this.#read.set(number, point);
     return point;
   }
 
