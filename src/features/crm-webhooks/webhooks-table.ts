@@ -39,7 +39,7 @@ const lease = leasesOf({
   leasedUntil: 'due_at',
   fence: 'attempts',
 });
-/** Those since the last replay. */
+/** Attempts since the last replay. */
 const attempts = sql`e.attempts - e.attempts_before as attempts`;
 
 export interface LeasedWebhook extends Held {
