@@ -280,7 +280,8 @@ export class PlansTable {
   async clearRefused(hours: number, signal?: AbortSignal): Promise<void> {
     const statement = (limit: number) => sql`
       delete from reservations where id in (
-        select id from reservations where state = 'refused' and updated_at <= now() - ${interval(hours * 3600)}
+        select id from reservations
+        where state = 'refused' and not looks_again and updated_at <= now() - ${interval(hours * 3600)}
         limit ${limit} for update skip locked)`;
     await changeInChunks(this.#database.bulk, changedAtOnce, statement, signal);
   }

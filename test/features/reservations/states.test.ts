@@ -396,6 +396,10 @@ for (const name of Object.keys(databaseKinds)) {
       assert.equal((await harness.plans()).length, 1);
       await harness.database.execute("update reservations set updated_at = now() - interval '25 hours'");
       await new PlansTable(harness.database).clearRefused(24);
+      assert.equal((await harness.plans()).length, 1, 'its booking is still to be looked for');
+      await harness.passTime();
+      await harness.runJob();
+      await new PlansTable(harness.database).clearRefused(24);
       assert.equal((await harness.plans()).length, 0);
     });
   });
