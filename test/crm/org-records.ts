@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { it } from 'node:test';
 import type { Resources } from '../../src/records/mapping.ts';
-import type { FieldValues } from '../../src/records/records.ts';
+import type { FieldValues, StoredRecord } from '../../src/records/records.ts';
 import type { Resource } from '../../src/records/resource.ts';
 import { aCall, aList, type CrmHarness, hasCode, quoteFor, total } from './crm-harness.ts';
 
@@ -50,6 +50,21 @@ export function orgRecords(open: () => OrgUnderTest): void {
   it('finds nothing where the External ID is no UUID', async () => {
     await insert(member(), [{ last_name: 'Legacy', id: 'LEGACY-1' }]);
     assert.equal(await records().find(member(), 'LEGACY-1', aCall()), undefined);
+  });
+
+  it('finds the newest of the deleted records with one External ID', async () => {
+    const id = randomUUID();
+    for (const year of [2025, 2026, 2024]) {
+      await insert(quote(), [
+        { id, name: 'Row', source: 'x', created_at: `${year}-03-01T10:00:00.000+0000` },
+      ]);
+      const made = await records().find(quote(), id, aCall());
+      await records().remove(quote(), made as StoredRecord, aCall());
+    }
+    const found = await records().findWithDeleted(quote(), id, aCall());
+    const [together] = await records().findTogether([{ resource: quote(), externalId: id }], aCall());
+    for (const record of [found, together])
+      assert.equal(record?.values['created_at'], '2026-03-01T10:00:00.000Z');
   });
 
   it('shows members, with null where the CRM has none, and External IDs in lower case', async () => {

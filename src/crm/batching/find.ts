@@ -3,7 +3,7 @@ import { ownerField } from '../../records/created-by.ts';
 import type { FieldValues, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CrmFailure } from '../failure.ts';
-import { type CrmRow, readKey } from '../mapping/records.ts';
+import { type CrmRow, readKey, readTimestamp } from '../mapping/records.ts';
 import type { BatchCall, CrmAnswer, CrmRequest, Part, Permit } from '../rest/request.ts';
 import { findQuery, type RowsQuery, toSoql, type WantedKeys } from '../soql/query.ts';
 import type { UsedColumns } from '../usable-columns.ts';
@@ -71,9 +71,13 @@ export class Find extends RecordOperation<Lookup, StoredRecord | undefined> {
   }
 }
 
-/** Deleted records first: an existing record then replaces earlier ones with the same key. */
+/** Deleted records first, then by age: of those with the same key the existing one is left, or the newest. */
 export function deletedFirst(rows: readonly CrmRow[]): readonly CrmRow[] {
-  return rows.toSorted((a, b) => Number(isDeleted(b)) - Number(isDeleted(a)));
+  return rows.toSorted((a, b) => Number(isDeleted(b)) - Number(isDeleted(a)) || madeAt(a) - madeAt(b));
+}
+
+function madeAt(row: CrmRow): number {
+  return Date.parse(readTimestamp(row['CreatedDate']) ?? '');
 }
 
 export function isDeleted(row: CrmRow): boolean {
