@@ -25,23 +25,23 @@ export const hasEnded = sql`(
   or (h.status = 'accepted' and ${isOver} and not h.may_exist and h.lease_until <= now()))`;
 
 export interface Decision {
-  externalId: string;
+  /** As it was when the caller was found to be allowed to decide on it. */
+  seen: StoredHandoff;
   verdict: 'approved' | 'rejected';
   by: Decider;
   /** Undefined unless it is rejected. */
   reason: string | undefined;
-  /** The content that was seen; undefined: whatever is stored. */
-  contentStamp: string | undefined;
   audit: AuditEvent;
 }
 
 /**
  * Decides on a hand-off that another consumer made, or a test consumer, and that waits for it: it is to be delivered from
- * then on, or never. Returns it, or undefined where it does not wait any more. Throws what the database does.
+ * then on, or never. Returns it, or undefined where it does not wait any more, or is not as it was seen. Throws what the
+ * database does.
  */
 export function decide(
   database: Database,
-  { externalId, verdict, by, reason, contentStamp, audit }: Decision,
+  { seen, verdict, by, reason, audit }: Decision,
   eventOf: EventOf,
 ): Promise<StoredHandoff | undefined> {
   const moves =
@@ -52,9 +52,10 @@ export function decide(
     const { rows } = await sql<Row>`
       update handoffs h set ${moves}, approval = ${verdict}, decided_by = ${JSON.stringify(by)}, decided_at = ${timeNow},
         reason = ${reason ?? null}, due_at = now(), fence = fence + 1
-      where external_id = ${externalId} and status = 'awaiting_approval' and details is not null
+      where external_id = ${seen.externalId} and status = 'awaiting_approval' and details is not null
         and (consumer_id <> ${by.consumer_id} or ${isOfTest(sql`consumer_id`)}) and not ${hasEnded}
-        and coalesce(${contentStamp ?? null}::bigint = ${stampOf}, true)
+        and ${stampOf} = ${seen.contentStamp}::bigint
+        and (actor, actor_subject) is not distinct from (${seen.actor ?? null}::text, ${seen.subject ?? null}::text)
       returning ${columns}`.execute(transaction);
     const [decided] = rows.map(toStored);
     if (decided === undefined) return undefined;
@@ -62,6 +63,13 @@ export function decide(
     await addEvents(transaction, eventsOf([decided], eventOf));
     return decided;
   });
+}
+
+/** Whether what is decided on, or who has handed it off, is another by now. */
+export function isReplaced(seen: StoredHandoff, found: StoredHandoff): boolean {
+  return (
+    found.contentStamp !== seen.contentStamp || found.actor !== seen.actor || found.subject !== seen.subject
+  );
 }
 
 export function contentReplaced(): Problem {

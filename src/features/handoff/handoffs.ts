@@ -21,7 +21,7 @@ import type {
   StoredHandoff,
   TakenHandoff,
 } from './accepted.ts';
-import { contentReplaced, type Decision, decide, endSome, whyUndecidable } from './approvals-table.ts';
+import { type Decision, decide, endSome, isReplaced, whyUndecidable } from './approvals-table.ts';
 import {
   type AttemptResult,
   attemptFactsOf,
@@ -96,10 +96,10 @@ export interface Handoffs {
   details(externalId: string): Promise<string | undefined>;
   namesFrom(handoff: StoredHandoff): Promise<string[]>;
   /**
-   * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then. Throws
-   * `conflict` where it does not wait for that any more, `precondition_failed` where it holds something else than was seen.
+   * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then,
+   * or undefined where it is no longer as it was seen. Throws `conflict` where it does not wait for that any more.
    */
-  decide(decision: Decision): Promise<StoredHandoff>;
+  decide(decision: Decision): Promise<StoredHandoff | undefined>;
   /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
   retry(handoff: StoredHandoff): Promise<void>;
   /** Cancels one that waits or has failed, or is only in one of these states, or is cancelled already. Throws `conflict`. */
@@ -389,13 +389,13 @@ class AcceptedHandoffs implements Handoffs {
     if (ended.length > 0) await this.#endSome();
   }
 
-  async decide(decision: Decision): Promise<StoredHandoff> {
+  async decide(decision: Decision): Promise<StoredHandoff | undefined> {
     const { metrics, log, database } = this.#options;
-    const { externalId, verdict, contentStamp, audit } = decision;
+    const { seen, verdict, audit } = decision;
     const decided = await atStore(() => decide(database, decision, this.#eventOf));
     if (decided === undefined) {
-      const found = await this.find(externalId);
-      if (found && contentStamp !== undefined && found.contentStamp !== contentStamp) throw contentReplaced();
+      const found = await this.find(seen.externalId);
+      if (found && isReplaced(seen, found)) return undefined;
       if (found?.approval?.status === verdict) return found;
       throw new Problem('conflict', whyUndecidable(found, verdict));
     }

@@ -168,6 +168,23 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     assert.equal((await send(`${byKey}/approve`, lead)).status, 202);
   });
 
+  test('who replaces what waits, while they approve it in another session, cannot decide on it', async () => {
+    const asTrainee = await signIn({ ...marta, groups: ['trainees'] });
+    const asDesk = await signIn({ ...marta, groups: ['desk'] });
+    for (const change of [{}, { result: { name: 'Hotel Mar', source: 'hotelbeds', details: {} } }]) {
+      const body = offerFor(gateway.org.memberId, { reference: 'HB-1', on_repeat: 'update' });
+      const asked = await gateway.request('/api/v1/handoff', { body, as: asking });
+      const { external_id: id } = (await asked.json()) as { external_id: string };
+      const decision = proxy.holdRequests("set status = 'accepted'");
+      const approved = asDesk.ask(`${gateway.url}/v1/handoffs/${id}/approve`, { method: 'POST' });
+      await decision.hit();
+      const again = { method: 'POST', body: { ...body, ...change } };
+      assert.equal((await asTrainee.ask(`${gateway.url}/api/v1/handoff`, again)).status, 202);
+      decision.release();
+      await assertProblem(await approved, 403, 'permission_denied');
+    }
+  });
+
   test('a stolen cookie ends with the session, the consumer and the entry, on every replica', async (t) => {
     const replica = await startGateway(env);
     t.after(async () => {

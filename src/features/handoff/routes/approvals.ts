@@ -1,6 +1,6 @@
 import { Type } from 'typebox';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
-import { isConditional, isMatch, userAgentOf } from '../../../api/pipeline/request-head.ts';
+import { isMatch, userAgentOf } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Input, json, type Route } from '../../../api/route.ts';
 import { newAuditEvent } from '../../../identity/audit/audit-event.ts';
 import { type Consumer, needsApproval } from '../../../identity/consumers/consumer.ts';
@@ -115,6 +115,9 @@ function rejectRoute(handoffs: Handoffs): Route {
   });
 }
 
+/** Each later one follows a replacement of the content between the check and the decision. */
+const maxTries = 5;
+
 type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;
 
 async function decide(
@@ -125,13 +128,16 @@ async function decide(
   reason?: string,
 ): Promise<StoredHandoff> {
   const { consumer, headers, call } = request;
-  const handoff = await findToDecide(handoffs, id, request);
   const { id: consumer_id, name: consumer_name } = consumer as Consumer;
-  if (!isMatch(headers['if-match'], tagOf(handoff))) throw contentReplaced();
-  const contentStamp = isConditional(headers['if-match']) ? handoff.contentStamp : undefined;
   const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
-  const audit = auditEventOf(handoff, verdict, request);
-  return handoffs.decide({ externalId: handoff.externalId, verdict, by, reason, contentStamp, audit });
+  for (let tries = 1; tries <= maxTries; tries++) {
+    const seen = await findToDecide(handoffs, id, request);
+    if (!isMatch(headers['if-match'], tagOf(seen))) break;
+    const audit = auditEventOf(seen, verdict, request);
+    const decided = await handoffs.decide({ seen, verdict, by, reason, audit });
+    if (decided) return decided;
+  }
+  throw contentReplaced();
 }
 
 function byNow(handoffs: Handoffs) {
