@@ -205,11 +205,12 @@ export function isMatch(header: string | undefined, entityTag: string): boolean 
  * 13.1.1). Throws `precondition_failed`.
  */
 export function requireMatch(header: string | undefined, entityTag: string): void {
-  if (isMatch(header, entityTag)) return;
-  throw new Problem(
-    'precondition_failed',
-    'The record has changed since the version in If-Match; read it again.',
-  );
+  if (!isMatch(header, entityTag)) throw hasChanged();
+}
+
+export function hasChanged(): Problem {
+  const detail = 'The record has changed since the version in If-Match; read it again.';
+  return new Problem('precondition_failed', detail);
 }
 
 export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };

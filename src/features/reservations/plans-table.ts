@@ -149,15 +149,22 @@ export class PlansTable {
 
   /**
    * Takes a reservation to cancel it: one that rests, one that needs attention, or one whose cancellation under the
-   * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits.
+   * same key was interrupted. A driver that asks about a pending one is replaced. Undefined where none of this fits, or
+   * where it has changed since `seen`.
    */
-  async beginCancel(id: string, request: WaitingRequest, visible: Visible): Promise<TakenPlan | undefined> {
+  async beginCancel(
+    id: string,
+    request: WaitingRequest,
+    visible: Visible,
+    seen?: Date,
+  ): Promise<TakenPlan | undefined> {
+    const isUnchanged = seen ? sql`p.updated_at = ${seen}` : sql`true`;
     const query = sql<Row>`
       update reservations p set ${lease.begin}, owed = ${JSON.stringify(request)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end,
         steps = case when p.state in ${cancelling} then p.steps else ${stepsWith(sql`'cancelling_table'`)} end
-      where p.id = ${id} and ${isVisible(visible)} and (p.state in ('pending', 'confirmed')
+      where p.id = ${id} and ${isVisible(visible)} and ${isUnchanged} and (p.state in ('pending', 'confirmed')
         or (p.attention is not null and ${lease.isOver})
         or (p.state in ${cancelling} and ${lease.isOver} and p.owed ->> 'consumerId' = ${request.consumerId}
           and p.owed ->> 'key' = ${request.key}))

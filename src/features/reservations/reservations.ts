@@ -1,5 +1,6 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import { type Claim, type ExecutedAnswer, inProgress } from '../../api/idempotency/ledger.ts';
+import { hasChanged } from '../../api/pipeline/request-head.ts';
 import { type Call, everything, startCall, type Visible, withChanges } from '../../platform/base/call.ts';
 import { randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -56,8 +57,11 @@ export interface Reservations {
    * nothing was made), `idempotency_in_progress` where another request drives it, `store_unavailable`.
    */
   create(order: NewReservation, claim: Claim, call: Call): Promise<ExecutedAnswer>;
-  /** Cancels both parts, as `create` makes them. Throws `not_found`, `conflict`. */
-  cancel(id: string, claim: Claim, call: Call): Promise<ExecutedAnswer>;
+  /**
+   * Cancels both parts, as `create` makes them. `seen`: its last change that the caller knows of. Throws `not_found`,
+   * `conflict`, and `precondition_failed` where it has changed since.
+   */
+  cancel(id: string, claim: Claim, call: Call, seen?: Date): Promise<ExecutedAnswer>;
   /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
   read(id: string, call: Call): Promise<ReservationView | undefined>;
   /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
@@ -140,10 +144,10 @@ export function createReservations(options: ReservationsOptions): Reservations {
       if (!begun) throw inProgress();
       return stored(await drive(begun.plan, call, { fresh: begun.fresh }));
     },
-    async cancel(id, claim, call) {
-      const plan = await plans.beginCancel(id, requestOf(claim, call), visibleTo(call));
+    async cancel(id, claim, call, seen) {
+      const plan = await plans.beginCancel(id, requestOf(claim, call), visibleTo(call), seen);
       if (plan) return stored(await drive(plan, call));
-      return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers);
+      return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers, seen);
     },
     async read(id, call) {
       const plan = await plans.find(id, visibleTo(call));
@@ -179,9 +183,15 @@ function requestOf({ consumerId, key, externalId }: Claim, { requestId }: Call) 
   return { consumerId, key, externalId, requestId };
 }
 
-function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers): ExecutedAnswer {
+function whyNotCancelled(
+  plan: Plan | undefined,
+  claim: Claim,
+  answers: Answers,
+  seen: Date | undefined,
+): ExecutedAnswer {
   if (!plan || plan.state === 'refused')
     throw new Problem('not_found', 'There is no reservation with this id.');
+  requireUnchanged(plan, seen);
   if (plan.state === 'cancelled') return answers.cancelled();
   if (plan.state === 'failed')
     throw new Problem('conflict', 'The partner declined the reservation; there is nothing to cancel.');
@@ -192,6 +202,10 @@ function whyNotCancelled(plan: Plan | undefined, claim: Claim, answers: Answers)
     'conflict',
     `The reservation is being ${doing}. Read it, and try again later with a new key.`,
   );
+}
+
+function requireUnchanged({ updatedAt }: Plan, seen: Date | undefined): void {
+  if (seen && updatedAt.getTime() !== seen.getTime()) throw hasChanged();
 }
 
 function answerTo(answers: Answers, plan: Plan, outcome: RequestOutcome): StoredAnswer {

@@ -1,5 +1,10 @@
 import { type Static, Type } from 'typebox';
-import { requireMatch, tagHeader, unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import {
+  isConditional,
+  requireMatch,
+  tagHeader,
+  unlessNotModified,
+} from '../../../api/pipeline/request-head.ts';
 import { patterns } from '../../../api/pipeline/schema-faults.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
@@ -255,9 +260,10 @@ function cancelRoute(reservations: Reservations): Route {
     async handle({ params, headers: { 'if-match': expected }, call, claim }) {
       const id = params.id.toLowerCase();
       // An earlier run under this claim may have changed it already.
-      if (expected !== undefined && !claim.continued)
-        requireMatch(expected, shownAs(await read(reservations, id, call), call).headers.etag);
-      return reservations.cancel(id, claim, call);
+      if (!isConditional(expected) || claim.continued) return reservations.cancel(id, claim, call);
+      const view = await read(reservations, id, call);
+      requireMatch(expected, shownAs(view, call).headers.etag);
+      return reservations.cancel(id, claim, call, new Date(view.updated_at));
     },
   });
 }

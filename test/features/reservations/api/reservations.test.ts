@@ -274,6 +274,22 @@ describe('reservations', () => {
     assert.equal((await cancel(reservation.id, { 'if-match': etag })).status, 204);
   });
 
+  test('a cancellation with If-Match sees a change that comes after its check', async () => {
+    const { reservation } = await make();
+    const etag = (await gateway.request(`${path}/${reservation.id}`)).headers.get('etag') ?? '';
+    const hold = await gateway.org.arm({
+      match: { operation: 'query', object: 'Booking__c' },
+      effect: { kind: 'hold', stage: 'after' },
+      times: 1,
+    });
+    const late = cancel(reservation.id, { 'if-match': etag });
+    await hold.hit();
+    await gateway.diningPartner.set({ cancellationMinutes: 1_000_000 });
+    await assertProblem(await cancel(reservation.id), 409, 'conflict');
+    await hold.release();
+    await assertProblem(await late, 412, 'precondition_failed');
+  });
+
   test('without a partner its paths do not exist', () => {
     const paths = documentedRoutes('reservations', 'history').map((route) => route.path);
     assert.deepEqual(
