@@ -49,6 +49,8 @@ export interface FoundEntry extends Omit<HistoryEntry, 'by'> {
   /** The CRM's time, which is a whole second: it happened within that. */
   isWholeSecond?: true;
   isUnproven?: true;
+  /** Asked for by a consumer whose records the reader does not see. */
+  isOfOther?: true;
 }
 
 /** All that there is, in any order, as the reader may see it; nothing where that does not exist for it. Throws `Problem`. */

@@ -25,10 +25,12 @@ export function createHistory({
 }): History {
   return async (subject, reader) => {
     const found = (await Promise.all(sources.map((source) => source(subject, reader)))).flat();
-    if (found.some(({ isUnproven }) => !isUnproven)) return inOrder(withoutRepeats(found));
-    // Nothing here says whose it is; the CRM does.
     const { type } = subject;
-    if (type !== 'quote' && type !== 'booking') return undefined;
+    const isRecord = type === 'quote' || type === 'booking';
+    if (found.some(({ isUnproven }) => !isUnproven))
+      return inOrder(withoutRepeats(isRecord ? whileSeen(found) : found));
+    // Nothing here says whose it is; the CRM does.
+    if (!isRecord) return undefined;
     const record = await records.find(resources[type], subject.id, reader.call);
     return record && inOrder(withoutRepeats([...creationOf(record.values, type, reader), ...found]));
   };
@@ -46,6 +48,12 @@ function creationOf(
   const proof = verified ? { verified: verified === 'true' } : {};
   const by = isKnown ? { consumer_id, consumer_name, actor, ...proof } : null;
   return [entry(new Date(created_at), 'created', { by, isWholeSecond: true, once: 'created' })];
+}
+
+/** Without what others asked for after the last change that the reader saw: the record may be theirs by then. */
+function whileSeen(entries: readonly FoundEntry[]): FoundEntry[] {
+  const lastSeen = Math.max(...entries.map((one) => (one.isWholeSecond ? orderOf(one) : 0)));
+  return entries.filter((one) => !one.isOfOther || orderOf(one) <= lastSeen);
 }
 
 /** The first of those that are the same; the request itself, which comes last, says best at which operation it came. */

@@ -58,6 +58,7 @@ function entryOf(
     endpoint: `${method} ${path}`,
     // What it makes other sources know too.
     ...(requested?.makes && { once: 'requested' }),
+    ...(resource && !isRecordVisible(call.visible(resource), consumer_id) && { isOfOther: true as const }),
     ...(!isProof(request, requested, resource, call) && { isUnproven: true as const }),
   });
 }

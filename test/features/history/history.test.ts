@@ -216,6 +216,23 @@ describe('the history of a quote', () => {
     assert.ok(found.every(({ by }) => by === null || by.consumer_id === first.id));
   });
 
+  test('does not show one that it was taken from who asks for what then', async () => {
+    const [first, second] = [await gateway.newConsumer(own), await gateway.newConsumer(own)];
+    const id = await newQuote(first);
+    const path = `/v1/quotes/${id}`;
+    assert.equal((await change(id, { name: 'ours' })).status, 200);
+    await untilEvent(id, 'quote.updated');
+    const before = await historyOf(path, first);
+    assert.deepEqual(kindsOf(before).toSorted(), ['created', 'requested', 'requested', 'updated']);
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, { Consumer_Id__c: second.id });
+    // Times of the CRM are whole seconds.
+    const lastSeen = Date.parse(before.at(-1)?.at ?? '');
+    await eventually(async () => assert.ok(Date.now() > lastSeen + 1000));
+    assert.equal((await change(id, { name: 'theirs' }, second)).status, 200);
+    await untilEvent(id, 'quote.updated', 2);
+    assert.deepEqual(await historyOf(path, first), before);
+  });
+
   test('leaves out fields that are hidden, and changes of nothing else', async () => {
     const narrow = await gateway.newConsumer({ resource: 'quotes', actions, fields: ['name'] });
     const id = await newQuote();
