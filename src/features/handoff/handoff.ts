@@ -45,8 +45,11 @@ export interface Attempt extends MayExist, EarlierAttempts {
   isReplaced?: boolean;
   known?: StoredRecord | undefined;
   needsApproval?: boolean;
-  claim?: Pick<Claim, 'before' | 'nameRecord' | 'rememberBefore' | 'confirmOwnership'> | undefined;
+  guard?: UpdateGuard | undefined;
 }
+
+/** Keeps the update of an item's record apart from other writes. */
+export type UpdateGuard = Pick<Claim, 'before' | 'nameRecord' | 'rememberBefore' | 'confirmOwnership'>;
 
 /** For so long after an offer has ended, in milliseconds, a call that was sent before may still make the record. */
 const unsettledMs = 20_000;
@@ -233,15 +236,15 @@ async function meetRecord(
   call: Call,
 ): Promise<HandoffConfirmation> {
   const { type } = request;
-  const { externalId, claim } = attempt;
+  const { externalId, guard } = attempt;
   const resource = resources[type];
   const { status, values } = await withSecondLook(() => meetingOf(resource, request, attempt, record));
   if (values !== undefined) {
     const state = entityTag(createRepresentation(resource)(record.values));
-    if (claim?.before !== undefined && claim.before !== state) throw changedMeanwhile();
-    await claim?.nameRecord(`${type} ${externalId}`);
-    if (claim && !(await claim.rememberBefore(state))) throw recordInUse();
-    await claim?.confirmOwnership();
+    if (guard?.before !== undefined && guard.before !== state) throw changedMeanwhile();
+    await guard?.nameRecord(`${type} ${externalId}`);
+    if (guard && !(await guard.rememberBefore(state))) throw recordInUse();
+    await guard?.confirmOwnership();
     await records.update(resource, record, values, call);
   }
   return confirm(type, record, externalId, status);

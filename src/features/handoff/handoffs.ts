@@ -1,4 +1,3 @@
-import type { Claim } from '../../api/idempotency/ledger.ts';
 import { logAuditEvent } from '../../identity/audit/audit-event-archive.ts';
 import { createBatcher } from '../../platform/base/batching.ts';
 import type { Call, Mode } from '../../platform/base/call.ts';
@@ -40,6 +39,7 @@ import {
   knownRecord,
   mayPass,
   targets,
+  type UpdateGuard,
 } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { type HandoffLease, HandoffsTable, type LookedFor } from './handoffs-table.ts';
@@ -65,7 +65,7 @@ export interface HandOffOptions {
   waitSeconds: number;
   /** Milliseconds since 1970: no earlier attempt of the same request was made before. */
   since?: number | undefined;
-  claim?: Claim | undefined;
+  claim?: UpdateGuard | undefined;
 }
 
 export interface Handoffs {
@@ -253,7 +253,8 @@ class AcceptedHandoffs implements Handoffs {
     try {
       const known = left ? undefined : await knownInstead(this.#options, handoff, call);
       const earlier = left && { mayExist: true, isReplaced: true, ...left };
-      const made = known ?? (await handOff(this.#options, handoff, { ...handoff, claim, ...earlier }, call));
+      const made =
+        known ?? (await handOff(this.#options, handoff, { ...handoff, guard: claim, ...earlier }, call));
       await meeting.done();
       return made;
     } catch (error) {
@@ -283,7 +284,7 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   /** Where it can't be stored, the caller hears of the CRM's failure. Throws `idempotency_in_progress` once replaced. */
-  async #acceptInstead(handoff: NewHandoff, claim: Claim | undefined, error: Problem) {
+  async #acceptInstead(handoff: NewHandoff, claim: UpdateGuard | undefined, error: Problem) {
     const store = async () => {
       await claim?.confirmOwnership();
       return this.#store(handoff);

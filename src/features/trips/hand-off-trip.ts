@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { type Claim, recordInUse } from '../../api/idempotency/ledger.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { uuidOfHash } from '../../platform/base/text.ts';
 import {
@@ -24,6 +25,7 @@ import {
   type HandoffType,
   meetingOf,
   requireValid,
+  type UpdateGuard,
   valuesOf,
 } from '../handoff/handoff.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
@@ -204,10 +206,8 @@ function planOf(
  * since an interrupted call is not overwritten.
  */
 function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Claim) {
-  const names = open.flatMap(({ request: { type, onRepeat }, externalId }) =>
-    onRepeat === 'update' ? [`${type} ${externalId}`] : [],
-  );
-  const before = new Map((claim.before ?? '').split(' ').map((one) => one.split('=') as [string, string]));
+  const names = updatedNames(open);
+  const before = readStates(claim);
   let isLeased = false;
   return {
     /** Before records are looked up. Throws `idempotency_in_progress`. */
@@ -225,10 +225,55 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
       });
       if (states.length === 0) return claim.confirmOwnership();
       if (states.some(([id, state]) => before.has(id) && before.get(id) !== state)) throw changedMeanwhile();
-      if (!(await claim.rememberBefore(states.map((one) => one.join('=')).join(' ')))) throw recordInUse();
+      if (!(await claim.rememberBefore(statesText(states)))) throw recordInUse();
       await claim.confirmOwnership();
     },
   };
+}
+
+/** The same for items that are handed off one by one. Throws `idempotency_in_progress`. */
+export async function guardEach(
+  items: readonly TripItem[],
+  claim: Claim,
+): Promise<(item: TripItem) => UpdateGuard> {
+  const before = readStates(claim);
+  const states = new Map(before);
+  const remember = coalesce(async () => {
+    if (!(await claim.rememberBefore(statesText(states)))) throw recordInUse();
+  });
+  let leased: Promise<void> | undefined;
+  const lease = () => {
+    leased ??= claim.leaseRecords(updatedNames(items));
+    return leased;
+  };
+  // Nobody changes them between the look and the call.
+  if (before.size > 0) await lease();
+  return ({ externalId }) => ({
+    before: before.get(externalId),
+    nameRecord: lease,
+    async rememberBefore(state) {
+      states.set(externalId, state);
+      await remember();
+      return true;
+    },
+    confirmOwnership: () => claim.confirmOwnership(),
+  });
+}
+
+function updatedNames(items: readonly TripItem[]): string[] {
+  return items.flatMap(({ request: { type, onRepeat }, externalId }) =>
+    onRepeat === 'update' ? [`${type} ${externalId}`] : [],
+  );
+}
+
+/** Tags of records from before the first call, by External ID. */
+function readStates({ before = '' }: Claim): Map<string, string> {
+  const pairs = before === '' ? [] : before.split(' ');
+  return new Map(pairs.map((pair) => pair.split('=') as [string, string]));
+}
+
+function statesText(states: Iterable<[string, string]>): string {
+  return Array.from(states, (pair) => pair.join('=')).join(' ');
 }
 
 function refOf(

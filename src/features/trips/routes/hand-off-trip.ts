@@ -15,6 +15,7 @@ import { readPreferences } from '../../handoff/prefer.ts';
 import { offerFields, readOffer, tripFields, withAllowedValues } from '../../handoff/routes/body.ts';
 import { type HandoffParts, itemIdOf, mustBeApproved } from '../../handoff/routes/handoff.ts';
 import {
+  guardEach,
   handOffTogether,
   type ItemAnswer,
   idInTrip,
@@ -189,9 +190,12 @@ async function handOffEach(
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
   await claim?.confirmOwnership();
+  const guardOf = claim && (await guardEach(items, claim));
   const settled = await Promise.allSettled(
-    items.map(async ({ request, externalId, needsApproval }): Promise<ItemAnswer> => {
-      const itemOptions = { ...options, externalId, isContinued, mayExist, needsApproval, since };
+    items.map(async (item): Promise<ItemAnswer> => {
+      const { request, externalId, needsApproval } = item;
+      const attempt = { externalId, isContinued, mayExist, needsApproval, since };
+      const itemOptions = { ...options, ...attempt, claim: guardOf?.(item) };
       const answer = await parts.handoffs.handOff(request, itemOptions, call);
       return typeof answer === 'string'
         ? { type: request.type, status: answer, external_id: externalId }
