@@ -16,27 +16,37 @@ const stamp = join(dist, 'sources');
 export async function buildConsole() {
   const sources = hashOfSources();
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === sources) return;
-  const { build } = await import('esbuild');
-  const { outputFiles } = await build({
-    absWorkingDir: root,
-    entryPoints: [
-      { in: 'console/main.tsx', out: 'console' },
-      { in: 'console/styles.css', out: 'console' },
-      { in: 'console/icon.svg', out: 'icon' },
-    ],
-    outdir: 'console/dist',
-    bundle: true,
-    minify: true,
-    format: 'esm',
-    target: 'es2023',
-    loader: { '.svg': 'copy' },
-    sourcemap: 'external',
-    banner: { js: '/* With Preact, (c) Jason Miller, MIT licence: https://preactjs.com */' },
-    write: false,
-  });
+  const outputFiles = await bundle();
   mkdirSync(dist, { recursive: true });
   for (const { path, contents } of outputFiles) replace(join(dist, basename(path)), contents);
   replace(stamp, sources);
+}
+
+async function bundle() {
+  const { build, stop } = await import('esbuild');
+  try {
+    const { outputFiles } = await build({
+      absWorkingDir: root,
+      entryPoints: [
+        { in: 'console/main.tsx', out: 'console' },
+        { in: 'console/styles.css', out: 'console' },
+        { in: 'console/icon.svg', out: 'icon' },
+      ],
+      outdir: 'console/dist',
+      bundle: true,
+      minify: true,
+      format: 'esm',
+      target: 'es2023',
+      loader: { '.svg': 'copy' },
+      sourcemap: 'external',
+      banner: { js: '/* With Preact, (c) Jason Miller, MIT licence: https://preactjs.com */' },
+      write: false,
+    });
+    return outputFiles;
+  } finally {
+    // The process that esbuild keeps for more builds would be the gateway's child for as long as it runs.
+    await stop();
+  }
 }
 
 /** As before a start: the service works without its console, and in production the bundle comes with the image. */

@@ -62,7 +62,7 @@ function some(missing) {
  */
 async function install(missing, production, lock) {
   console.error(
-    `Installing ${missing.length === 1 ? some(missing) : `${missing.length} packages`}, ${missing.length < 20 ? 'a few seconds' : 'about a minute'}…`,
+    `Installing ${missing.length === 1 ? some(missing) : 'packages'}, ${missing.length < 20 ? 'a few seconds' : 'about a minute'}…`,
   );
   // Who has the development tools keeps them.
   const omit = production && !hasDevelopmentTools() ? ['--omit=dev'] : ['--include=dev'];
