@@ -1,6 +1,7 @@
 import type { Answer, Collection, Ending, FeedEvent, Request, Row, Table } from './auditor/facts.ts';
 import { objectOf } from './auditor/records.ts';
 import { pairOf } from './clients.ts';
+import { Replica } from './replica.ts';
 import { type ConsumerName, consumers, type Stage } from './stage.ts';
 import { allow, type Right } from './workload/rights.ts';
 
@@ -42,17 +43,15 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
   const views = await lookAtViews(stage);
   const names = Object.keys(consumers) as ConsumerName[];
   const feeds = new Map<string, FeedEvent[]>();
-  for (const name of names) feeds.set(name, await readAll<FeedEvent>(stage, '/v1/events?limit=200', name));
+  for (const name of names)
+    feeds.set(name, await readAll<FeedEvent>(stage, '/v1/events?limit=200', { as: name }));
   const lists = new Map<string, Record<string, unknown>[]>();
   for (const name of ['agent'] as const) {
     const found = [];
     for (const collection of collections)
-      found.push(...(await readAll<Record<string, unknown>>(stage, `/v1/${collection}?limit=200`, name)));
+      found.push(...(await readAll<Shown>(stage, `/v1/${collection}?limit=200`, { as: name })));
     lists.set(name, found);
   }
-  const received = new Map(
-    Array.from(stage.receiver.received, ([path, ids]) => [path.slice(1), ids] as const),
-  );
   return {
     live,
     binned,
@@ -63,10 +62,28 @@ export async function lookAround(stage: Stage, left: readonly string[]): Promise
     views,
     feeds,
     lists,
-    received,
+    shown: await lookAtCollections(stage),
+    received: [...stage.receiver.endpoints.values()],
     unfinished: left,
     calls: await countCalls(stage),
   };
+}
+
+/** All records as each replica shows them. Nobody has written for longer than answers may be old where only some keep a copy. */
+async function lookAtCollections(stage: Stage): Promise<Ending['shown']> {
+  const maxAge = Replica.copiesAgreeSince(stage.replicas) === undefined ? 15 : 60;
+  const headers = { 'cache-control': `max-age=${maxAge}` };
+  const shown = [];
+  for (const at of stage.replicas)
+    for (const collection of collections) {
+      const records = await readAll<Shown>(stage, `/v1/${collection}?limit=50`, {
+        as: 'boss',
+        at,
+        headers,
+      });
+      shown.push({ by: at.actor.name, collection, records });
+    }
+  return shown;
 }
 
 /** Looks at all that clients were told of. */
@@ -89,7 +106,7 @@ async function lookAtViews(stage: Stage): Promise<Map<string, Answer>> {
 async function lookAtWorld(stage: Stage): Promise<Ending['world']> {
   const world = new Map<Collection, Row[]>();
   for (const collection of collections) {
-    const records = await readAll<Record<string, unknown>>(stage, `/v1/${collection}?limit=200`, 'tester');
+    const records = await readAll<Shown>(stage, `/v1/${collection}?limit=200`, { as: 'tester' });
     const rows = records.map(({ id, name, source, trip_id: trip }) => ({
       ...{ External_Id__c: id, Name__c: name, Source__c: source, Trip_Id__c: trip },
     }));
@@ -140,7 +157,7 @@ async function tryWithout(stage: Stage, right: Right): Promise<string[]> {
 
 /** The members that the org has reported, as each replica shows them; none where only some keep a copy, which must not last. */
 async function lookAtMembers({ auditor, client, org, replicas }: Stage): Promise<Ending['members']> {
-  if (new Set(replicas.map(({ hasCopy }) => hasCopy)).size > 1) return [];
+  if (Replica.copiesAgreeSince(replicas) === undefined) return [];
   const found: Ending['members'][number][] = [];
   for (const id of auditor.webhooks.members) {
     const [row] = await org.do<Row[]>('GET', `records/Contact?External_Id__c=${id}`);
@@ -153,11 +170,17 @@ async function lookAtMembers({ auditor, client, org, replicas }: Stage): Promise
   return found;
 }
 
-async function readAll<Item>(stage: Stage, path: string, as: string): Promise<Item[]> {
+type Shown = Record<string, unknown>;
+
+export async function readAll<Item>(
+  stage: Stage,
+  path: string,
+  { as, at, headers = {} }: { as: string; at?: Replica; headers?: Record<string, string> },
+): Promise<Item[]> {
   const items: Item[] = [];
   let cursor = '';
   for (;;) {
-    const answer = await ask(stage, { method: 'GET', path: path + cursor, as });
+    const answer = await ask(stage, { method: 'GET', path: path + cursor, as, headers }, at);
     const page = JSON.parse(answer?.text ?? '{}') as {
       data?: Item[];
       has_more?: boolean;
@@ -171,10 +194,10 @@ async function readAll<Item>(stage: Stage, path: string, as: string): Promise<It
 }
 
 /** Asks until there is an answer. */
-async function ask({ client, world }: Stage, request: Request): Promise<Answer | undefined> {
+async function ask({ client, world }: Stage, request: Request, at?: Replica): Promise<Answer | undefined> {
   let answer: Answer | undefined;
   for (let tries = 0; tries < 20; tries++) {
-    answer = await client.send(request);
+    answer = await client.send(request, at);
     if (answer !== undefined && answer.status < 500) return answer;
     await world.pause(1000);
   }

@@ -1,40 +1,54 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import type { FeedEvent, Received } from './auditor/facts.ts';
 import type { World } from './virtual/world.ts';
 
-/** A program that webhooks are sent to: an endpoint is a path of it. */
+/** A program that webhooks are sent to. */
 export interface Receiver {
   url: string;
-  /** Ids of the events that were answered with 204, by path. */
-  received: Map<string, Set<string>>;
+  /** By their paths. */
+  endpoints: Map<string, Endpoint>;
   /** Requests in a hundred that fail, in one way or another. */
   failsPercent: number;
 }
 
+export interface Endpoint extends Received {
+  secret: string | undefined;
+  events: Map<string, FeedEvent>;
+  forged: Set<string>;
+  earlier: ReadonlySet<string>;
+}
+
 export async function startReceiver(world: World): Promise<Receiver> {
   const server = createServer((request, response) => {
-    request.resume().on('end', () => {
-      const id = String(request.headers['webhook-id']);
-      const path = request.url ?? '';
-      const ids = receiver.received.get(path) ?? new Set();
-      receiver.received.set(path, ids);
+    const parts: Buffer[] = [];
+    request.on('data', (part: Buffer) => parts.push(part));
+    request.on('end', () => {
+      const endpoint = receiver.endpoints.get(request.url ?? '');
       const { random } = world;
-      if (random.chance(receiver.failsPercent / 100)) {
-        const way = random.whole(0, 2);
-        if (way === 0) request.socket.destroy();
-        else if (way === 1) response.writeHead(500).end();
-        // It is taken, and nobody hears of it.
-        else ids.add(id);
-      } else {
-        ids.add(id);
-        response.writeHead(204).end();
-      }
+      const failure = random.chance(receiver.failsPercent / 100)
+        ? random.pick(['reset', 'refused', 'unheard'])
+        : undefined;
+      if (failure === 'reset') request.socket.destroy();
+      else if (failure === 'refused') response.writeHead(500).end();
+      else if (endpoint !== undefined) take(endpoint, request, Buffer.concat(parts).toString());
+      if (failure === undefined) response.writeHead(204).end();
     });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const receiver: Receiver = { url: `http://127.0.0.1:${port}`, received: new Map(), failsPercent: 0 };
+  const receiver: Receiver = { url: `http://127.0.0.1:${port}`, endpoints: new Map(), failsPercent: 0 };
   return receiver;
+}
+
+function take({ secret, events, forged }: Endpoint, { headers }: IncomingMessage, body: string): void {
+  const id = String(headers['webhook-id']);
+  const sentAt = new Date(Number(headers['webhook-timestamp']) * 1000);
+  // An event may come before the answer that has the secret.
+  if (secret !== undefined && headers['webhook-signature'] !== new Webhook(secret).sign(id, sentAt, body))
+    forged.add(id);
+  events.set(id, JSON.parse(body) as FeedEvent);
 }

@@ -30,6 +30,8 @@ export interface Surroundings {
   jobs: CommonJobs;
   /** Environment variables of the settings. */
   env: Record<string, string>;
+  /** When a process began to keep a copy of the org's records, or kept none any more, in milliseconds of virtual time. */
+  copiesChangedAt: number;
 }
 
 /** A place where one process of the service after another runs. */
@@ -50,6 +52,14 @@ export class Replica {
     this.port = 9000 + number;
     this.actor = new Actor(`replica ${number}`, around.world);
     this.ways = this.#createWays();
+  }
+
+  /** When one of them last changed whether it keeps a copy; undefined while only some do. */
+  static copiesAgreeSince(replicas: readonly Replica[]): number | undefined {
+    const [one, ...others] = replicas;
+    return one === undefined || others.some(({ hasCopy }) => hasCopy !== one.hasCopy)
+      ? undefined
+      : one.#around.copiesChangedAt;
   }
 
   get url(): string {
@@ -85,7 +95,9 @@ export class Replica {
     this.ways = this.#createWays();
     const { actor, ways } = this;
     const settings = loadSettings({ ...this.#around.env, ...env, PORT: String(this.port) }, configFile);
-    this.hasCopy = { ...this.#around.env, ...env }['COPY_ENABLED'] === 'true';
+    const hasCopy = { ...this.#around.env, ...env }['COPY_ENABLED'] === 'true';
+    if (hasCopy !== this.hasCopy) this.#around.copiesChangedAt = world.elapsed;
+    this.hasCopy = hasCopy;
     const stores = {
       database: database.seenFrom(ways.database),
       cache: cache.seenFrom(ways.cache),

@@ -5,6 +5,7 @@ import { installWorld } from './virtual/globals.ts';
 import { Random } from './virtual/random.ts';
 import { heal, setTriggers } from './workload/faults.ts';
 import { actionOf, type Step } from './workload/plan.ts';
+import { makeEndpoint } from './workload/subscriptions.ts';
 import type { StepName } from './workload/themes.ts';
 import { settleTrip } from './workload/trips.ts';
 import { carryOut, changes, learn, settleReservation } from './workload/writes.ts';
@@ -117,13 +118,9 @@ async function liftBudget({ replicas, journal }: Stage): Promise<void> {
   }
 }
 
-async function makeEndpoints({ client, receiver }: Stage): Promise<void> {
-  for (const as of ['desk', 'agent'] as const) {
-    receiver.received.set(`/${as}`, new Set());
-    const body = JSON.stringify({ url: `${receiver.url}/${as}` });
-    const answer = await client.send({ method: 'POST', path: '/v1/webhook-endpoints', as, body });
-    if (answer?.status !== 201) throw new Error(`no endpoint: ${answer?.status} ${answer?.text}`);
-  }
+async function makeEndpoints(stage: Stage): Promise<void> {
+  for (const as of ['desk', 'agent'] as const)
+    if (!(await makeEndpoint(stage, as, `/${as}`))) throw new Error(`no endpoint for ${as}`);
 }
 
 /** Every write gets its last word, every decision is made, and what waits for a later time is due now. */

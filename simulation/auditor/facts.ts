@@ -85,6 +85,18 @@ export interface FeedEvent {
   data_omitted?: boolean;
 }
 
+/** Events that an endpoint has received. */
+export interface Received {
+  readonly consumer: string;
+  readonly path: string;
+  /** By their ids. */
+  readonly events: ReadonlyMap<string, FeedEvent>;
+  /** Ids of those that weren't signed with its secret. */
+  readonly forged: ReadonlySet<string>;
+  /** Ids of the events of the feed from before it was made. */
+  readonly earlier: ReadonlySet<string>;
+}
+
 /** Everything as it stands when all faults are over and nobody has anything left to do. */
 export interface Ending {
   /** Rows of the org by object, live and in the recycle bin. */
@@ -96,14 +108,15 @@ export interface Ending {
   /** By consumer. */
   feeds: ReadonlyMap<string, readonly FeedEvent[]>;
   lists: ReadonlyMap<string, readonly Record<string, unknown>[]>;
+  /** All records as each replica shows them to the boss. */
+  shown: readonly { by: string; collection: Collection; records: readonly Record<string, unknown>[] }[];
   /** Records of the tester's world, as rows. */
   world: ReadonlyMap<Collection, readonly Row[]>;
   /** Last names of the members that the org has reported: as each replica shows them, and as the org has them. */
   members: readonly { id: string; shown: string | undefined; name: string }[];
   /** Who still gets answers with a pair that is over. */
   intruders: readonly string[];
-  /** Ids of the events that each consumer's endpoint has received, and those of the feed since the endpoint exists. */
-  received: ReadonlyMap<string, ReadonlySet<string>>;
+  received: readonly Received[];
   /** Work in the database that nobody has finished, one line each. */
   unfinished: readonly string[];
   /** Metered calls: as the org counts them, as the ledger of usage does, and as the budget does (undefined: no budget). */

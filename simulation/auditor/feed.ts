@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Ending, FeedEvent, Row } from './facts.ts';
 
 const collections = { quotes: 'quote', bookings: 'booking' } as const;
@@ -13,10 +14,34 @@ export function checkFeed(
     if (ids.has(id)) violate(`the event ${id} stands twice in the feed`);
     ids.add(id);
   }
+  checkLives(feed ?? [], violate);
   for (const [collection, type] of Object.entries(collections)) {
     const rows = live.get(collection as keyof typeof collections) ?? [];
     checkReplay(type, replayed(feed ?? [], type), rows, violate);
   }
+}
+
+/**
+ * A record is created before it is updated and after each deletion, and an update changes what is shown. One that was made and deleted
+ * between two looks of the reader has its deletion alone.
+ */
+function checkLives(feed: readonly FeedEvent[], violate: (what: string) => void): void {
+  const last = new Map<string, FeedEvent>();
+  for (const event of feed) {
+    const { type, resource, id } = event;
+    if (!/^(?:quote|booking)\./.test(type)) continue;
+    const before = last.get(resource.id);
+    if (!mayFollow(event, before))
+      violate(`the event ${id}, ${type} of ${resource.id}, follows ${before?.type ?? 'nothing'}`);
+    if (type.endsWith('.updated') && isDeepStrictEqual(before?.data, event.data))
+      violate(`the event ${id} says that ${resource.id} was updated, and it shows nothing new`);
+    last.set(resource.id, event);
+  }
+}
+
+function mayFollow({ type }: FeedEvent, before: FeedEvent | undefined): boolean {
+  if (before === undefined) return !type.endsWith('.updated');
+  return before.type.endsWith('.deleted') === type.endsWith('.created');
 }
 
 /** The last event of each record, but for those that were deleted. */
@@ -49,18 +74,26 @@ function checkReplay(
     if (!left.has(id)) violate(`the feed doesn't know the ${type} ${id} of the org`);
 }
 
-/** Each endpoint has received its consumer's feed from the endpoint's creation on. */
+/** Each endpoint has received its consumer's feed from the endpoint's creation on, as it is read there. */
 export function checkDeliveries({ feeds, received }: Ending, violate: (what: string) => void): void {
-  for (const [consumer, ids] of received) {
-    const feed = (feeds.get(consumer) ?? []).map(({ id }) => id);
-    const missing = feed.filter((id) => !ids.has(id));
-    if (missing.length > 0)
-      violate(`the endpoint of ${consumer} never got ${missing.length} events: ${missing[0]}`);
-    const known = new Set(feed);
-    const foreign = [...ids].filter((id) => !known.has(id));
+  for (const { consumer, path, events, forged, earlier } of received) {
+    const feed = new Map((feeds.get(consumer) ?? []).map((event) => [event.id, event]));
+    const missing = [...feed.keys()].filter((id) => !events.has(id) && !earlier.has(id));
+    if (missing.length > 0) violate(`the endpoint ${path} never got ${missing.length} events: ${missing[0]}`);
+    const foreign = [...events.keys()].filter((id) => !feed.has(id));
     if (foreign.length > 0)
-      violate(`the endpoint of ${consumer} got ${foreign.length} events that aren't its: ${foreign[0]}`);
+      violate(`the endpoint ${path} got ${foreign.length} events that aren't its: ${foreign[0]}`);
+    for (const id of forged) violate(`the event ${id} for ${path} has a wrong signature`);
+    for (const [id, event] of events) {
+      const { type, data } = feed.get(id) ?? event;
+      if (type !== event.type || !isDeepStrictEqual(data, event.data))
+        violate(`the endpoint ${path} got ${id} as ${textOf(event)}, which reads ${textOf({ type, data })}`);
+    }
   }
+}
+
+function textOf({ type, data }: Pick<FeedEvent, 'type' | 'data'>): string {
+  return `${type} ${JSON.stringify(data)}`;
 }
 
 /** Nobody sees another's: consumers that see their own records alone, by lists and by the feed. */

@@ -5,6 +5,7 @@ import {
   type Ending,
   type Purpose,
   poison,
+  type Request,
   type Row,
   type Values,
 } from './facts.ts';
@@ -19,10 +20,10 @@ export interface Known {
   values: Values;
   /** It was deleted, by the gateway with 204 or in the org, and not restored since. */
   isDeleted: boolean;
-  /** A deletion or change is on its way whose end nobody knows, or somebody in the org worked beside the gateway. */
-  isUnclear: boolean;
   /** One client at a time writes it. */
   isBusy: boolean;
+  /** When somebody in the org worked with it last, in milliseconds of virtual time. */
+  editedAt: number;
 }
 
 /** Records: one for each key, as it was acknowledged last; what was deleted stays deleted. */
@@ -42,8 +43,8 @@ export class Records {
       id: undefined,
       values,
       isDeleted: false,
-      isUnclear: false,
       isBusy: true,
+      editedAt: Number.NEGATIVE_INFINITY,
     };
     this.known.push(known);
     return known;
@@ -71,6 +72,16 @@ export class Records {
       this.#violate(`${titleOf(write)} was refused, though the org had nothing against it: ${text}`);
   }
 
+  /** A read shows what was acknowledged last, unless somebody wrote it meanwhile. `before`: the record when the read began. */
+  checkRead(before: Known, known: Known, { path, as }: Request, answer: Answer | undefined): void {
+    const isTheSame = before.values === known.values && before.isDeleted === known.isDeleted;
+    if (known.isBusy || !isTheSame || before.id !== known.id) return;
+    const shown = shownBy(answer);
+    const wanted = known.isDeleted ? 'nothing' : `${known.values.name}, ${known.values.source}`;
+    if (shown !== undefined && shown !== wanted)
+      this.#violate(`GET ${path} of ${as} shows ${shown}, not ${wanted}`);
+  }
+
   free(): Known[] {
     return this.known.filter(({ id, isBusy }) => id !== undefined && !isBusy);
   }
@@ -80,6 +91,7 @@ export class Records {
   }
 
   check(ending: Ending): void {
+    for (const shown of ending.shown) this.#checkList(shown, ending.live.get(shown.collection) ?? []);
     for (const collection of ['quotes', 'bookings'] as const) {
       const live = byTrip(ending.live.get(collection));
       const binned = byTrip(ending.binned.get(collection));
@@ -93,6 +105,20 @@ export class Records {
         else this.#checkOne(known, { live: world.get(trip) ?? [], binned: [] }, ending);
       }
     }
+  }
+
+  /** Each replica lists each record of the org once, as it is there. */
+  #checkList({ by, collection, records }: Ending['shown'][number], rows: readonly Row[]): void {
+    const left = new Map(rows.map((row) => [String(row['External_Id__c']).toLowerCase(), row]));
+    for (const { id, name, source } of records) {
+      const row = left.get(String(id));
+      left.delete(String(id));
+      const has =
+        row === undefined ? 'no other one' : `${String(row['Name__c'])}, ${String(row['Source__c'])}`;
+      if (has !== `${String(name)}, ${String(source)}`)
+        this.#violate(`${by} lists ${String(id)} of ${collection} as ${String(name)}; the org has ${has}`);
+    }
+    for (const id of left.keys()) this.#violate(`${by} doesn't list ${id} of ${collection}`);
   }
 
   #checkOne(known: Known, rows: { live: Row[]; binned: Row[] }, ending: Ending): void {
@@ -119,7 +145,6 @@ export class Records {
 
   #checkLife(known: Known, live: readonly Row[]): void {
     const title = titleOf(known.write);
-    if (known.isUnclear) return;
     if (known.isDeleted && live.length > 0)
       return this.#violate(`the record ${known.id} of ${title} was deleted, but it is live`);
     if (!known.isDeleted && live.length === 0)
@@ -153,6 +178,15 @@ const leftBy: Readonly<Record<string, 'made' | 'none'>> = {
   cancelled: 'none',
   rejected: 'none',
 };
+
+/** Name and source; undefined where it was not answered. */
+function shownBy(answer: Answer | undefined): string | undefined {
+  if (answer?.status === 404) return 'nothing';
+  if (answer?.status !== 200) return undefined;
+  const body = JSON.parse(answer.text) as Values & { data?: Values[] };
+  const records = body.data ?? [body];
+  return records.map(({ name, source }) => `${name}, ${source}`).join(' and ') || 'nothing';
+}
 
 function byTrip(rows: readonly Row[] = []): Map<string, Row[]> {
   return Map.groupBy(rows, (row) => String(row['Trip_Id__c']));

@@ -289,6 +289,7 @@ export const editOrg: Action = async (stage, random) => {
   await stage.org.do('POST', path);
   stage.journal.note(`in the org: ${move} ${id}`);
   known.isDeleted = !isDeleted;
+  known.editedAt = stage.world.elapsed;
   known.isBusy = false;
 };
 
@@ -305,6 +306,7 @@ export const deleteLost: Action = async (stage, random) => {
   const id = String(row?.['External_Id__c']);
   if (row === undefined || known.write.isOver || !stage.hasArrived(id)) return;
   known.isDeleted = true;
+  known.editedAt = stage.world.elapsed;
   await stage.org.do('POST', `records/${objectOf(collection)}/delete?External_Id__c=${id}`);
   stage.journal.note(`in the org: delete ${id}, of which nobody has heard`);
 };
@@ -322,6 +324,7 @@ export const moveId: Action = async (stage, random) => {
   await stage.org.do('PATCH', path, { External_Id__c: moved });
   stage.journal.note(`in the org: ${id} becomes ${moved}`);
   known.id = moved;
+  known.editedAt = stage.world.elapsed;
   known.isBusy = false;
 };
 

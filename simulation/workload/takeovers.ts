@@ -77,6 +77,7 @@ async function deleteMade(
       const object = objectOf(known.creation.collection);
       await org.do('POST', `records/${object}/delete?External_Id__c=${known.id}`);
       journal.note(`in the org: delete ${known.id}, which was handed off`);
+      known.editedAt = world.elapsed;
       known.isBusy = isBusy;
       deleted += 1;
     }

@@ -38,6 +38,7 @@ export const weights = {
   moveId: 1.5,
   revokeTokens: 0.5,
   failReceiver: 1.5,
+  subscribe: 0.5,
   takeOverHandoff: 0,
   takeOverReservation: 0,
   takeOverCall: 0,

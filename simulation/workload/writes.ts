@@ -10,7 +10,7 @@ import {
 } from '../auditor/facts.ts';
 import { idsOf, type Known, objectOf } from '../auditor/records.ts';
 import type { KnownReservation } from '../auditor/reservations.ts';
-import type { Replica } from '../replica.ts';
+import { Replica } from '../replica.ts';
 import type { ConsumerName, Stage } from '../stage.ts';
 import type { Random } from '../virtual/random.ts';
 
@@ -133,6 +133,7 @@ export async function create(
   const write = stage.auditor.answers.begin(request, creation);
   const known = stage.auditor.records.begin(write, creation);
   learn(known, await carryOut(stage, write));
+  await readBack(stage, random, known);
 }
 
 /** `final`: the last answer about the creation. */
@@ -193,6 +194,7 @@ export const change: Action = async (stage, random) => {
   const write = stage.auditor.answers.begin(request, purpose);
   changes.set(write, known);
   stage.auditor.records.settle(known, write, await carryOut(stage, write));
+  await readBack(stage, random, known);
 };
 
 /** Only the client that has the record writes it: the tag stays right until its own write. */
@@ -216,6 +218,7 @@ export const remove: Action = async (stage, random) => {
   const write = stage.auditor.answers.begin(request, { kind: 'deletion', record: known.id ?? '' });
   changes.set(write, known);
   stage.auditor.records.settle(known, write, await carryOut(stage, write));
+  await readBack(stage, random, known);
 };
 
 /** The record that a change or a deletion is about. */
@@ -301,20 +304,41 @@ export const repeat: Action = async (stage, random) => {
   stage.auditor.answers.heard(write, answer);
 };
 
+/** For looks at the org that take their time, in milliseconds. */
+const marginMs = 30_000;
+
 export const read: Action = async (stage, random) => {
   const free = stage.auditor.records.free();
-  if (free.length === 0) return;
-  const known = random.pick(free);
-  const headers = random.chance(0.5) ? { 'cache-control': 'max-age=30' } : undefined;
+  if (free.length > 0) await readOne(stage, random, random.pick(free), random.chance(0.5) ? 30 : undefined);
+};
+
+/** Acknowledged writes are shown at once, also to those who take old answers. */
+async function readBack(stage: Stage, random: Random, known: Known): Promise<void> {
+  if (known.id !== undefined && !known.isBusy && random.chance(0.3))
+    await readOne(stage, random, known, random.pick([30, 300]));
+}
+
+/** `maxAge`: seconds that the answer may be old; undefined: it comes from the org. */
+async function readOne(
+  { auditor, client, world, replicas }: Stage,
+  random: Random,
+  known: Known,
+  maxAge: number | undefined,
+): Promise<void> {
   const list = `/v1/${known.creation.collection}?trip_id=${known.creation.trip}`;
   const request: Request = {
     method: 'GET',
     path: random.chance(0.5) ? pathOf(known) : list,
     as: known.write.request.as,
-    ...(headers && { headers }),
+    ...(maxAge !== undefined && { headers: { 'cache-control': `max-age=${maxAge}` } }),
   };
-  await stage.client.send(request);
-};
+  const before = { ...known };
+  const answer = await client.send(request);
+  // While only some keep a copy, which must not last, what the others write reaches it by the looks at the org.
+  const changedAt = Math.max(known.editedAt, Replica.copiesAgreeSince(replicas) ?? Number.POSITIVE_INFINITY);
+  const mayBeOld = maxAge !== undefined && world.elapsed < changedAt + maxAge * 1000 + marginMs;
+  if (!mayBeOld) auditor.records.checkRead(before, known, request, answer);
+}
 
 /** Asks what has become of an accepted hand-off, and works with its record from then on. */
 export const look: Action = async (stage, random) => {

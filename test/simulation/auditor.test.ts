@@ -6,8 +6,8 @@ import type { Answer, Ending, Item } from '../../simulation/auditor/facts.ts';
 const content = { name: 'Hotel', night: 1 };
 const nothing: Ending = {
   ...{ live: new Map(), binned: new Map(), world: new Map(), views: new Map(), feeds: new Map() },
-  ...{ lists: new Map(), received: new Map() },
-  ...{ tables: [], members: [], intruders: [], unfinished: [] },
+  ...{ lists: new Map(), received: [] },
+  ...{ tables: [], members: [], intruders: [], unfinished: [], shown: [] },
   calls: { counted: 0, charged: 0, budgeted: undefined },
 };
 

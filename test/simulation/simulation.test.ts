@@ -53,7 +53,7 @@ describe('the simulation', () => {
     });
     assert.ok(failure);
     const text = describeFailure(failure, args);
-    assert.match(text, /the endpoint of agent got \d+ events that aren't its/);
+    assert.match(text, /the endpoint \/agent got \d+ events that aren't its/);
     assert.match(text, /npm run simulate -- --seed \d+ --steps 150 --replicas 3 --undo visible-by-either/);
   });
 
