@@ -186,8 +186,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   admit?(call: Call, input: Pick<Input<S, K, P>, 'headers' | 'body' | 'consumer'>): void;
   handle(input: Input<S, K, P>): Promise<RouteAnswer>;
   /**
-   * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Left out where an
-   * interrupted request leaves no record.
+   * The answer of an interrupted creation, if its record exists; for the job that clears the ledger. Throws while the claim
+   * must stay. Left out where an interrupted request leaves nothing.
    */
   reconcile?(externalId: string, call: Call, records: readonly string[]): Promise<RouteAnswer | undefined>;
 }

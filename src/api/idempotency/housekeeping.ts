@@ -7,7 +7,7 @@ import { LeasesTable } from './leases-table.ts';
 
 /**
  * The answer of an interrupted creation whose record exists; undefined where there is none, or where the operation
- * makes no record. Throws while the CRM can't be asked.
+ * makes no record. Throws while the CRM can't be asked, and while others go on with the request.
  */
 export type Reconcile = (
   operation: string,

@@ -270,6 +270,12 @@ export class PlansTable {
     return rows.length > 0;
   }
 
+  async owes(externalId: string): Promise<boolean> {
+    const rows = await this.#rows(sql`
+      select 1 from reservations p where p.state not in ${finished} and p.owed ->> 'externalId' = ${externalId}`);
+    return rows.length > 0;
+  }
+
   async hasTable(reference: string, besides: string): Promise<boolean> {
     const rows = await this.#rows(sql`
       select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`);

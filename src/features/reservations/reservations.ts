@@ -72,6 +72,10 @@ export interface Reservations {
   /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
   holds(bookingId: string, call: Call): Promise<boolean>;
   /**
+   * Throws `idempotency_in_progress` while a plan owes the claim with this External ID an answer, and `store_unavailable`.
+   */
+  requireAnswered(externalId: string): Promise<undefined>;
+  /**
    * Takes one plan that nobody drives and that is due; what is returned drives it on, and never throws. Undefined where
    * there is none.
    */
@@ -130,12 +134,11 @@ export function createReservations(options: ReservationsOptions): Reservations {
 
   return {
     partner: dining.name,
-    async create({ order, details }, claim, call) {
-      if (!claim.continued) requireOffered(dining.merchants(call), order.table);
+    async create(wanted, claim, call) {
+      if (!claim.continued) requireOffered(dining.merchants(call), wanted.order.table);
       const begun = await plans.begin({
+        ...wanted,
         id: claim.externalId,
-        order,
-        details,
         partner: dining.name,
         tableToken: randomUUID(),
         request: requestOf(claim, call),
@@ -158,6 +161,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
     availability: createAvailability(dining),
     merchants: (call) => dining.merchants(call),
     holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
+    requireAnswered: (externalId) => requireAnswered(plans, externalId),
     async takeDue() {
       const plan = await plans.takeDue();
       return plan && (() => driveOn(plan));
@@ -177,6 +181,10 @@ function visibleTo(call: Call): Visible {
 function stored(answer: StoredAnswer | undefined): ExecutedAnswer {
   if (!answer) throw inProgress();
   return { ...answer, isStored: true };
+}
+
+async function requireAnswered(plans: PlansTable, externalId: string): Promise<undefined> {
+  if (await plans.owes(externalId)) throw inProgress();
 }
 
 function requestOf({ consumerId, key, externalId }: Claim, { requestId }: Call) {

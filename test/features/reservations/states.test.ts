@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { createHousekeeping } from '../../../src/api/idempotency/housekeeping.ts';
+import { createReconcile } from '../../../src/api/pipeline/run-route.ts';
+import type { CursorCodec } from '../../../src/api/routes/page.ts';
 import { PlansTable } from '../../../src/features/reservations/plans-table.ts';
+import {
+  type ReservationParts,
+  reservationRoutes,
+} from '../../../src/features/reservations/routes/reservations.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { databaseKinds } from '../../support/databases.ts';
+import { recordLog } from '../../support/log.ts';
 import { Harness, type Result } from './harness.ts';
 import type { Outcome } from './memory-systems.ts';
 
@@ -349,6 +357,33 @@ for (const name of Object.keys(databaseKinds)) {
       assert.equal(parse(await first).status, 201);
       assert.equal(parse(await harness.create(key, order)).status, 201);
       assert.deepEqual(tables(), ['confirmed']);
+    });
+
+    behaves('a key is kept until its plan is finished', async () => {
+      const { database, reservations } = harness;
+      const routes = reservationRoutes({ reservations } as ReservationParts, {} as CursorCodec);
+      const reconcile = createReconcile(routes);
+      const { log } = recordLog();
+      const housekeeping = createHousekeeping({ database, log, retentionHours: 24, reconcile });
+      const clearAfterADay = async (operation: string) => {
+        await database.execute(
+          `update idempotency_claims set operation = '${operation}', last_attempt_at = now() - interval '25 hours'`,
+        );
+        return housekeeping.unfinished(new AbortController().signal);
+      };
+      setOutcomes(['dining.create', 'answerLost'], ['dining.cancel', 'answerLost']);
+      const [key, order, cancelKey] = [randomUUID(), harness.order(), randomUUID()];
+      await harness.create(key, order);
+      await assert.rejects(clearAfterADay('createReservation'));
+      await harness.passTime();
+      await harness.runJob();
+      assert.partialDeepStrictEqual(await harness.create(key, order), { status: 201, replayed: true });
+      const { id } = await only();
+      await harness.cancel(cancelKey, id);
+      await assert.rejects(clearAfterADay('cancelReservation'));
+      await harness.passTime();
+      await harness.runJob();
+      assert.partialDeepStrictEqual(await harness.cancel(cancelKey, id), { status: 204, replayed: true });
     });
 
     behaves('a driver that was replaced changes nothing', async () => {

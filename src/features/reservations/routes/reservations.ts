@@ -193,6 +193,7 @@ function createRoute({ reservations, records, resources, timeZones }: Reservatio
     },
     admit: (call) => records.admit(call),
     handle: ({ prepared, call, claim }) => reservations.create(prepared, claim, call),
+    reconcile: (externalId) => reservations.requireAnswered(externalId),
   });
 }
 
@@ -265,6 +266,7 @@ function cancelRoute(reservations: Reservations): Route {
       requireMatch(expected, shownAs(view, call).headers.etag);
       return reservations.cancel(id, claim, call, new Date(view.updated_at));
     },
+    reconcile: (externalId) => reservations.requireAnswered(externalId),
   });
 }
 
