@@ -16,8 +16,8 @@ export interface Owners {
 const searchIntervalMs = 10_000;
 
 /**
- * Loads the viewers whose consumers are there, by their permissions now. Endpoints of a consumer that is not known wait; those
- * of one that was revoked go.
+ * Loads the viewers whose consumers are there, by their permissions now. Endpoints of a consumer that is not known wait while it
+ * is looked for; those of one that was revoked go.
  */
 export function createConsumerLoader({
   owners,
@@ -29,6 +29,7 @@ export function createConsumerLoader({
   failed(err: unknown, consumerId: string): void;
 }) {
   const searchedAt = new Map<string, number>();
+  let searching: Promise<void> | undefined;
 
   async function search(id: string): Promise<void> {
     const now = monotonicMs();
@@ -41,11 +42,19 @@ export function createConsumerLoader({
     }
   }
 
+  async function searchAll(ids: readonly string[]): Promise<void> {
+    for (const id of ids) await search(id);
+  }
+
   return async (viewers: readonly EndpointViewer[]): Promise<EndpointConsumers> => {
     await owners.catchUp();
     const consumerIds = new Set(viewers.map(({ consumer_id }) => consumer_id));
     for (const id of searchedAt.keys()) if (!consumerIds.has(id)) searchedAt.delete(id);
-    for (const id of consumerIds) if (!owners.find(id)) await search(id);
+    const unknown = [...consumerIds].filter((id) => !owners.find(id));
+    // Not awaited: while the secrets manager hangs, it would hold up deliveries to all others.
+    searching ??= searchAll(unknown).finally(() => {
+      searching = undefined;
+    });
     const found = viewers.flatMap(({ viewer, consumer_id, scopes }) => {
       const consumer = owners.find(consumer_id);
       return consumer === undefined ? [] : [{ viewer, consumer, scopes }];

@@ -201,6 +201,18 @@ for (const kind of Object.keys(databaseKinds)) {
       assert.deepEqual(typesAt(harness, '/'), ['quote.updated']);
     });
 
+    on('do not wait for the consumer of another endpoint that is looked for', async (harness) => {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      harness.looking.until = promise;
+      const other = consumerOf('con_other', { resource: 'webhooks', actions: ['write'] });
+      harness.notLoaded.add(other.id);
+      await harness.newEndpoint('/other', {}, other);
+      await harness.newEndpoint('/');
+      await harness.addEvents({});
+      await harness.receiver.until(1);
+      resolve();
+    });
+
     on('of one record go one at a time, in their order', async (harness) => {
       const open: ServerResponse[] = [];
       harness.receiver.answer = (response) => open.push(response);

@@ -28,6 +28,8 @@ export interface Harness {
   consumers: Map<string, Consumer>;
   /** Ids of consumers that are there, but not loaded. */
   notLoaded: Set<string>;
+  /** Awaited by each look for a consumer that is not loaded. */
+  looking: { until: Promise<void> };
   /** Runs once, after a replica has looked up what there is to do, and before it does it. */
   afterLook(run: () => Promise<void>): void;
   receiver: WebhookReceiver;
@@ -67,11 +69,15 @@ export async function startHarness(
   const { log, lines: logLines } = recordLog();
   const metrics = createMetrics(partnerWebhookMetrics);
   const notLoaded = new Set<string>();
+  const looking = { until: Promise.resolve() };
   const onLook: (() => Promise<void>)[] = [];
   const owners = {
     catchUp: () => onLook.shift()?.(),
     find: (id: string) => (notLoaded.has(id) ? undefined : consumers.get(id)),
-    exists: async (id: string) => consumers.has(id),
+    exists: async (id: string) => {
+      await looking.until;
+      return consumers.has(id);
+    },
   };
   const [database] = opened.replicas;
   const replicas = opened.replicas.map((replica) =>
@@ -87,7 +93,7 @@ export async function startHarness(
   // As jobs do: beside thousands of deliveries it may take longer than a request waits.
   const execute = async <Row>(text: string) => (await sql.raw<Row>(text).execute(database.bulk)).rows;
   return {
-    ...{ replicas, administration, consumers, notLoaded, receiver, logLines, metrics, execute },
+    ...{ replicas, administration, consumers, notLoaded, looking, receiver, logLines, metrics, execute },
     afterLook: (run) => void onLook.push(run),
     addEvents: (...events) => addEvents(database.bulk, events.map(eventOf)),
     newEndpoint: async (path, more = {}, consumer = reader) => {
