@@ -184,7 +184,7 @@ interface FactsProps {
 
 function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
   const facts = useMemo(() => glance(parseDigits(result.details)), [result.details]);
-  const { kind, price, previousPrice, when } = facts;
+  const { kind, price, previousPrice, when, timeZone } = facts;
   const expiresAt = result.validUntil === undefined ? facts.expiresAt : Date.parse(result.validUntil);
   return (
     <>
@@ -197,7 +197,7 @@ function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
             </>
           )}
           <span class="supplier">{result.source}</span>
-          {when && ` · ${dayOf(when)}`}
+          {when && ` · ${dayOf(when, timeZone)}`}
         </p>
         {price && (
           <p class="price">

@@ -1,5 +1,5 @@
 import type { VNode } from 'preact';
-import { dateAndTime, inWords, relative, useNow } from '../shared/time.tsx';
+import { dateAndTime, inWords, relative, useNow, zoneName } from '../shared/time.tsx';
 
 interface TimeProps {
   at: string;
@@ -11,20 +11,14 @@ interface TimeProps {
 export function TableTime({ at, timeZone }: TimeProps): VNode {
   const now = useNow(10_000);
   const moment = Date.parse(at);
-  const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <time datetime={at} title={inWords(moment)}>
-      <span>{dateAndTime(moment, zone)}</span>{' '}
+      <span>{dateAndTime(moment, timeZone ?? undefined)}</span>{' '}
       <span class="quiet">
-        {zoneName(zone)}
+        {zoneName(timeZone)}
         {timeZone ? '' : ', your time'}
       </span>{' '}
       <span class="quiet">({relative(moment, now)})</span>
     </time>
   );
-}
-
-/** `Madrid time` of `Europe/Madrid`. */
-function zoneName(zone: string): string {
-  return zone.includes('/') ? `${zone.split('/').at(-1)?.replaceAll('_', ' ')} time` : zone;
 }

@@ -97,6 +97,8 @@ export interface AtAGlance {
   expiresAt: number | undefined;
   /** The day, or the moment, as sent. */
   when: string | undefined;
+  /** The place's, by its IANA name. */
+  timeZone: string | undefined;
   kind: string | undefined;
 }
 
@@ -134,8 +136,20 @@ function look(details: unknown): AtAGlance {
     previousPrice: priceIn(fields, previousPrices),
     expiresAt: expiry && Date.parse(String(expiry.value)),
     when: when && String(when.value),
+    timeZone: when && zoneIn(when.parent),
     kind: kindOf(fields),
   };
+}
+
+/** A zone beside the time. Browsers don't know every name that suppliers have. */
+function zoneIn(part: Json): string | undefined {
+  const zone = Object.entries(part).find(([name]) => /^time_?zone$/i.test(name))?.[1];
+  if (!isText(zone)) return undefined;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: zone }).resolvedOptions().timeZone;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Names that can only be those of the offer's end; others may be that of a card, a link or a price guarantee. */

@@ -49,6 +49,12 @@ export function dateAndTime(at: number, timeZone?: string): string {
   return new Date(at).toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'short', ...zone });
 }
 
+/** `Madrid time` of `Europe/Madrid`; the reader's own zone where none is known. */
+export function zoneName(timeZone: string | null | undefined): string {
+  const zone = timeZone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return zone.includes('/') ? `${zone.split('/').at(-1)?.replaceAll('_', ' ')} time` : zone;
+}
+
 /** `22 Nov 2026` of `2026-11-22`; undefined for what is no day of the calendar. */
 export function dayInWords(day: string): string | undefined {
   const at = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN;
