@@ -109,7 +109,7 @@ function Shown({ trip }: { trip: Trip }): VNode {
               </>
             )}
             <Sum title="Quotes" items={made.filter(({ what }) => what === 'Quote')} />
-            <Sum title="Bookings" items={made.filter(({ what }) => what === 'Booking')} />
+            <Sum title="Bookings" items={made.filter(({ what }) => what !== 'Quote')} />
             <dt>Trip ID</dt>
             <dd>
               <CopyableId id={trip.trip_id} what="the trip's ID" />
@@ -157,10 +157,14 @@ function itemsOf(
   { quotes, bookings, reservations, handoffs }: Trip,
   factsOf: ReturnType<typeof useHandoffFacts>,
 ): Item[] {
+  const tables = new Map((reservations as unknown as Listed[]).map((one) => [one.id, one]));
   const records = [
     ...quotes.map((one) => recordItem('Quote', 'quotes', one)),
-    ...bookings.map((one) => recordItem('Booking', 'bookings', one)),
-    ...(reservations as unknown as Listed[]).map((one) => recordItem('Reservation', 'reservations', one)),
+    ...bookings.filter(({ id }) => !tables.has(id)).map((one) => recordItem('Booking', 'bookings', one)),
+    ...[...tables].map(([id, one]) =>
+      // What the table costs, and who offers it, stands in its booking.
+      recordItem('Reservation', 'reservations', { ...bookings.find((booking) => booking.id === id), ...one }),
+    ),
   ];
   const failureOf = ({ problem }: Trip['handoffs'][number]) =>
     problem ? withCrmName(problem.title) : undefined;
@@ -265,12 +269,17 @@ function Sum({ title, items }: { title: string; items: readonly Item[] }): VNode
   );
 }
 
+function madeAt({ createdAt }: Item): number {
+  return createdAt === null ? 0 : Date.parse(createdAt);
+}
+
 /** Each is a request of its own, which the service answers from its database. */
 const mostHistories = 30;
 
 /** Newest first. */
 function TripHistory({ items }: { items: readonly Item[] }): VNode | null {
-  const shown = items.slice(0, mostHistories);
+  const newest = items.toSorted((a, b) => madeAt(b) - madeAt(a));
+  const shown = newest.slice(0, mostHistories);
   const name = `histories ${shown.map(keyOf).join()}`;
   const histories = useLoad(name, (session) => readHistories(session, shown));
   const { data, problem } = histories;
@@ -296,7 +305,8 @@ async function readHistories({ send }: Session, items: readonly Item[]) {
       () => '{"data":[]}',
     );
     const { data } = parseDigits(text) as { data: HistoryEntry[] };
-    return data.map((entry) => ({ entry, what: what.toLowerCase(), of: { name, address } }));
+    // The newest first, also of those of the same moment.
+    return data.toReversed().map((entry) => ({ entry, what: what.toLowerCase(), of: { name, address } }));
   };
   const all = await Promise.all(items.map(read));
   return all.flat().sort((a, b) => Date.parse(b.entry.at) - Date.parse(a.entry.at));

@@ -5,6 +5,7 @@ import type { Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { untilHandoff } from '../../support/handoffs.ts';
+import { newReservation } from '../../support/reservations.ts';
 import { chooseMember, openSignedIn, textOf } from './pages.ts';
 
 const program = findChromium();
@@ -141,6 +142,29 @@ describe('trips in a browser', {
     await textOf(row, /update failed/);
     await row.getByRole('link').last().click();
     await textOf(page.getByRole('region', { name: 'Progress' }), /Failed.*Not now/s);
+    await close();
+  });
+
+  test('a table is one row with its booking, by the clock of the restaurant, and its history goes back in time', async () => {
+    const body = newReservation(gateway.org.memberId);
+    const headers = { 'idempotency-key': randomUUID() };
+    const made = await gateway.request('/v1/reservations', { body, headers });
+    assert.equal(made.status, 201);
+    const { start_at } = body['dining'] as { start_at: string };
+    const clock = new Date(start_at).toLocaleTimeString('en-GB', {
+      ...{ timeZone: 'Europe/Madrid', timeStyle: 'short' },
+    });
+    const { page, close } = await openSignedIn(
+      browser,
+      gateway,
+      gateway.console,
+      `#/trips/${body['trip_id']}`,
+    );
+    const rows = page.getByRole('region', { name: 'Trip items' }).getByRole('row');
+    await textOf(rows, new RegExp(`table.*, ${clock} Madrid time.*Reservation.*dining`, 's'));
+    assert.equal(await rows.filter({ hasText: 'Casa Olivo' }).count(), 1);
+    const history = page.getByRole('region', { name: 'History' });
+    await textOf(history, /Table and booking confirmed.*Booking the table.*asked to reserve the table/s);
     await close();
   });
 
