@@ -18,6 +18,8 @@ import type { ClaimKey } from './keyed-request.ts';
  * caller may see some records only, after the look-up, so that nobody holds up writes to records of others. A deletion
  * without If-Match needs none of this: it does not write where the record is gone.
  *
+ * A trip that updates items takes a lease too, and so does a stored hand-off, which has no claim and ends its lease itself.
+ *
  * A lease ends with its claim, when that is completed, without a statement of its own. The lease of a failed write is
  * ended, unless nobody knows whether the write took effect; then, as after its owner's death, it runs out. An owner that
  * wakes up after that does not write, since its claim, which is older, has run out too.

@@ -7,7 +7,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { packAnswer, storedBytes } from './answer-text.ts';
 import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
-import type { KeyedRequest, StoredAnswer } from './keyed-request.ts';
+import type { ClaimKey, KeyedRequest, StoredAnswer } from './keyed-request.ts';
 import { LeasesTable } from './leases-table.ts';
 
 /*
@@ -148,10 +148,25 @@ async function answerUnadmitted(
   return answerFromEarlier(earlier, request, metrics);
 }
 
-function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
+export interface RecordLease {
+  /** Throws `idempotency_in_progress` while another write to one of the records is under way. */
+  take(records: readonly string[]): Promise<void>;
+  /** Throws what the database does. */
+  end(): Promise<void>;
+}
+
+export function recordLease(
+  leases: LeasesTable,
+  owner: ClaimKey,
+  fence: string,
+): RecordLease & { endAfter(error: unknown): Promise<boolean> } {
   let leased: readonly string[] = [];
+  const end = async () => {
+    if (leased.length > 0) await leases.end(leased, owner, fence);
+  };
   return {
-    async take(records: readonly string[]): Promise<void> {
+    end,
+    async take(records) {
       leased = records;
       if (!(await atStore(() => leases.take(records, owner, fence)))) throw recordInUse();
       if (await atStore(() => leases.areOverwritten(records))) throw recordInUse();
@@ -160,10 +175,10 @@ function recordLease(leases: LeasesTable, owner: KeyedRequest, fence: string) {
      * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
      * False where there was a lease, and the record is certainly as it was.
      */
-    async endAfter(error: unknown): Promise<boolean> {
+    async endAfter(error) {
       const isUnknown = !(error instanceof Problem) || error.facts.outcomeUnknown === true;
       if (leased.length === 0 || isUnknown) return true;
-      await leases.end(leased, owner, fence);
+      await end();
       return false;
     },
   };

@@ -1,13 +1,21 @@
+import type { RecordLease } from '../../api/idempotency/ledger.ts';
 import { type Call, withChanges } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { AttemptFacts, HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
-import { type Attempt, type HandoffConfirmation, type HandoffCrm, handOff } from './handoff.ts';
+import {
+  type Attempt,
+  type HandoffConfirmation,
+  type HandoffCrm,
+  handOff,
+  type UpdateGuard,
+} from './handoff.ts';
 import type { LookedFor } from './handoffs-table.ts';
 
 export interface DeliveryParts extends HandoffCrm {
   /** See `HandoffsTable.noteRecords`. Throws `store_unavailable`. */
   noteRecord: (looked: LookedFor) => Promise<boolean>;
+  leaseOf: (handoff: TakenHandoff) => RecordLease;
 }
 
 export type AttemptResult =
@@ -24,11 +32,15 @@ export interface DeliveryAttempt {
 
 /**
  * Whether a failure may be caused by this hand-off: the CRM answered with an error, took too long, or could not
- * finish it. Not if there was no time left for a call.
+ * finish it, or another write had the record. Not if there was no time left for a call.
  */
 export function mayBeOwn(error: unknown): boolean {
-  if (!(error instanceof Problem) || error.code === 'crm_error') return true;
+  if (!(error instanceof Problem) || error.code === 'crm_error' || isInUse(error)) return true;
   return isOfRecord(error) || (error.code === 'crm_timeout' && isUnknown(error));
+}
+
+function isInUse({ code }: Problem): boolean {
+  return code === 'idempotency_in_progress';
 }
 
 export function isOfRecord(error: unknown): boolean {
@@ -51,15 +63,24 @@ export async function deliver(
   call: Call,
 ): Promise<DeliveryAttempt> {
   const startedAt = now();
-  const ended = await attemptOnce(parts, handoff, call);
-  return { ended, startedAt, endedAt: now() };
+  const lease = parts.leaseOf(handoff);
+  const ended = await attemptOnce(parts, handoff, { lease, call });
+  const endedAt = now();
+  // What may take effect later keeps its lease until that runs out.
+  if (ended.status !== 'open' || !isUnknown(ended.error)) await lease.end().catch(() => undefined);
+  return { ended, startedAt, endedAt };
 }
 
-async function attemptOnce(parts: DeliveryParts, handoff: TakenHandoff, call: Call): Promise<AttemptResult> {
+async function attemptOnce(
+  parts: DeliveryParts,
+  handoff: TakenHandoff,
+  { lease, call }: { lease: RecordLease; call: Call },
+): Promise<AttemptResult> {
   const deadline = Math.min(call.deadline, handoff.deadline);
+  const guard = guardOf(lease);
   try {
     const confirmation = await withChanges(call, { deadline }, async (own) =>
-      handOff(parts, handoff, await lookFirst(parts, handoff, own), own),
+      handOff(parts, handoff, { ...(await lookFirst(parts, handoff, own)), guard }, own),
     );
     return { status: 'created', nativeId: confirmation.id, confirmation };
   } catch (error) {
@@ -67,6 +88,16 @@ async function attemptOnce(parts: DeliveryParts, handoff: TakenHandoff, call: Ca
     if (refusal === undefined) return { status: 'open', error };
     return { status: 'failed', refusal, mayExist: false };
   }
+}
+
+/** The deadline of the hand-off's own lease keeps an owner that was replaced from writing. */
+function guardOf(lease: RecordLease): UpdateGuard {
+  return {
+    before: undefined,
+    nameRecord: (record) => lease.take([record]),
+    rememberBefore: async () => true,
+    confirmOwnership: async () => undefined,
+  };
 }
 
 /**
@@ -90,6 +121,7 @@ async function lookFirst(
 /** Undefined for all but a refusal for good, after which nothing was done. */
 function finalRefusalOf(error: unknown): Refusal | undefined {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) return undefined;
+  if (isInUse(error)) return undefined;
   const { errors } = error.facts;
   return { code: error.code, detail: error.message, ...(errors && { errors }) };
 }

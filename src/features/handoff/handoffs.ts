@@ -30,9 +30,11 @@ import {
   outcomeOf,
   problemOf,
 } from './deliver.ts';
+import { createDeliveryParts } from './delivery-parts.ts';
 import {
   confirm,
   type HandoffConfirmation,
+  type HandoffCrm,
   type HandoffRequest,
   handOff,
   knownInstead,
@@ -42,7 +44,7 @@ import {
   type UpdateGuard,
 } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
-import { type HandoffLease, HandoffsTable, type LookedFor } from './handoffs-table.ts';
+import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
 import type { HandoffMetrics } from './metrics.ts';
 import {
   type Again,
@@ -114,7 +116,9 @@ export interface Handoffs {
   stop(): Promise<void>;
 }
 
-export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 'settle' | 'noteRecord'> {
+export interface HandoffsOptions
+  extends Omit<HandoffDeliveryOptions, 'table' | 'settle' | keyof DeliveryParts>,
+    HandoffCrm {
   database: Database;
   mode: Mode;
   metrics: HandoffMetrics;
@@ -127,7 +131,6 @@ export interface HandoffsOptions extends Omit<HandoffDeliveryOptions, 'table' | 
 const retentionDays = 30;
 /** New ones that share a statement: each may hold a megabyte. */
 const acceptedAtOnce = 50;
-const notedAtOnce = 200;
 
 const nothingMet: ItemMeeting = {
   waiting: [],
@@ -158,22 +161,16 @@ class AcceptedHandoffs implements Handoffs {
     this.whenCrmIsUnavailable = options.whenCrmIsUnavailable;
     this.#table = table;
     this.#limits = { inAll: queueLimit, ofConsumer: queueLimitPerConsumer };
-    const batching = { batchSize: acceptedAtOnce, isShared: isUnavailable, isHung };
-    const noteRecord = createBatcher({
-      ...batching,
-      execute: (looked: LookedFor[]) => table.noteRecords(looked),
-      inFlight: 2,
-      batchSize: notedAtOnce,
-      identity: ({ handoff }) => handoff.externalId,
-    });
-    this.#delivering = { ...options, noteRecord: (looked) => atStore(() => noteRecord(looked)) };
+    this.#delivering = createDeliveryParts(options, { database, table });
     const settle = (settled: readonly Settled[]) => this.#settle(settled);
     this.#delivery = new HandoffDelivery({ ...options, ...this.#delivering, table, settle });
     this.#accept = createBatcher({
-      ...batching,
       execute: (handoffs: NewHandoff[]) => table.accept(handoffs, this.#limits, this.#eventOf),
       // One after the other: so the limit holds, and the order is that of arrival.
       inFlight: 1,
+      batchSize: acceptedAtOnce,
+      isShared: isUnavailable,
+      isHung,
       identity: ({ externalId }) => externalId,
     });
   }

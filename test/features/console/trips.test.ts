@@ -158,7 +158,7 @@ describe('trips in a browser', {
       browser,
       gateway,
       gateway.console,
-      `#/trips/${body['trip_id']}`,
+      `#/trips/${body['trip_id'] as string}`,
     );
     const rows = page.getByRole('region', { name: 'Trip items' }).getByRole('row');
     await textOf(rows, new RegExp(`table.*, ${clock} Madrid time.*Reservation.*dining`, 's'));

@@ -36,6 +36,7 @@ class Delivery {
         batchMs: 60_000,
         log,
         noteRecord: async () => true,
+        leaseOf: () => ({ take: async () => undefined, end: async () => undefined }),
         resources: resourcesOf(),
         visibleTo: () => 'all',
       },
