@@ -73,7 +73,8 @@ const lookOf: Record<string, (state: PartState, health: Health) => Look> = {
 
 /** Parts that follow Salesforce can't be up to date while it's away. */
 function followed(state: PartState, health: Health): Look {
-  return currency(state.connected && partOf(health, 'crm')?.connected !== false);
+  const isPaused = partOf(health, 'crm')?.connected === false;
+  return isPaused ? { tone: 'waiting', word: 'paused' } : currency(state.connected);
 }
 
 function currency(isCurrent: boolean): Look {

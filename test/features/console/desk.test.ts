@@ -101,7 +101,7 @@ describe('what people look after in the console', {
     await page.getByRole('button', { name: 'Refresh' }).click();
     await textOf(
       page.getByRole('main'),
-      /Not connected: Salesforce\. Behind: Change feed.*While Salesforce isn't connected.*Events from the last/s,
+      /Not connected: Salesforce\. Paused: Change feed.*While Salesforce isn't connected.*Events from the last/s,
     );
     await check('health without the CRM');
     await gateway.org.disarm();
