@@ -275,7 +275,7 @@ function Limits({ draft, set, problem }: LimitProps): VNode {
         type="number"
         min={1}
         value={draft.allowance}
-        {...hintOf(faultAt(problem, 'allowance'), 'Leave blank for no allowance.')}
+        {...hintOf(faultAt(problem, 'allowance'), 'Leave blank for no limit.')}
         onInput={(allowance: string) => set({ allowance })}
       />
       <Choice

@@ -62,7 +62,7 @@ function UsageTable({ bar, hasBudget }: { bar: readonly Row[]; hasBudget: boolea
   return (
     <>
       <div class="filters">
-        <Choice label="By" options={groups} value={by} onChange={setBy} />
+        <Choice label="Group by" options={groups} value={by} onChange={setBy} />
         <Choice label="Period" options={periods} value={days} onChange={setDays} />
       </div>
       <Freshness of={usage} />
@@ -223,7 +223,7 @@ function columnsFor(total: number): Column<Row>[] {
   return [
     { title: 'Calls', isNumber: true, cell: ({ calls }) => number(calls) },
     {
-      title: 'Of total',
+      title: 'Share of calls',
       isNumber: true,
       cell: ({ calls }) => `${Math.round((100 * calls) / (total || 1))}%`,
     },

@@ -36,7 +36,7 @@ const plans: PlotPlan[] = [
     unit: 'hand-offs',
     lines: [['handoffs_waiting', 'waiting']],
   },
-  { title: 'Change feed lag', unit: 's', lines: [['reader_age', 'lag']] },
+  { title: 'Change feed lag', unit: 'in seconds', lines: [['reader_age', 'lag']] },
 ];
 
 /** What each series is called in the table of numbers. */
@@ -158,7 +158,8 @@ function Numbers({ activity: { series } }: { activity: Activity }): VNode {
             <th scope="col">Time</th>
             {series.map(({ name, unit }) => (
               <th scope="col" class="number">
-                {labels.get(name) ?? name.replaceAll('_', ' ')} <span class="quiet">{unit}</span>
+                {labels.get(name) ?? name.replaceAll('_', ' ')}{' '}
+                <span class="quiet">{unit === 's' ? 'in seconds' : unit}</span>
               </th>
             ))}
           </tr>
