@@ -231,7 +231,7 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
   };
 }
 
-/** The same for items that are handed off one by one. Throws `idempotency_in_progress`. */
+/** Guards changes of records of items that are handed off one by one, in the same way. Throws `idempotency_in_progress`. */
 export async function guardEach(
   items: readonly TripItem[],
   claim: Claim,
