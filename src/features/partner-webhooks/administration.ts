@@ -1,3 +1,4 @@
+import { hasChanged } from '../../api/pipeline/request-head.ts';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import type { Caller } from '../../identity/consumers/scopes.ts';
 import { wallMs } from '../../platform/base/chance.ts';
@@ -23,7 +24,8 @@ interface EndpointChange extends Partial<WantedEndpoint> {
   enabled?: boolean;
 }
 
-type Precondition = (endpoint: Endpoint) => void;
+/** Undefined: whatever the endpoint is by now. */
+type Precondition = ((endpoint: Endpoint) => void) | undefined;
 
 /**
  * Endpoints of other consumers do not exist for a consumer. Throws `Problem`: `not_found`,
@@ -72,12 +74,16 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
     list: (consumer, after, limit) => atStore(() => endpoints.list(consumer.id, after, limit)),
     create: (consumer, wanted) => create(options, consumer, wanted),
     async change(consumer, id, change, precondition) {
-      precondition(await find(consumer, id));
-      await applyChange(options, consumer, id, change);
+      const seen = await find(consumer, id);
+      precondition?.(seen);
+      await applyChange(options, consumer, { id, version: precondition && seen.version }, change);
       return find(consumer, id);
     },
     async remove(consumer, id, precondition) {
-      precondition(await find(consumer, id));
+      const seen = await find(consumer, id);
+      precondition?.(seen);
+      // Others with the same tag are refused from here on.
+      if (precondition) await applyChange(options, consumer, seen, {});
       // First, so that none is left behind where this is interrupted.
       await atSecrets(() => secrets.remove(id));
       if (!(await atStore(() => endpoints.remove(consumer.id, id)))) notFound('webhook endpoint');
@@ -154,13 +160,15 @@ async function create(
 async function applyChange(
   { endpoints, addresses }: EndpointAdministrationOptions,
   consumer: Caller,
-  id: string,
+  { id, version }: { id: string; version: string | undefined },
   { enabled, ...settings }: EndpointChange,
 ): Promise<void> {
   await check(settings, addresses);
   const { event_types } = settings;
   const wanted = { ...settings, ...(event_types && { event_types: unique(event_types) }) };
-  stored((await atStore(() => endpoints.change(consumer, id, wanted))) ?? notFound('webhook endpoint'));
+  const changed = await atStore(() => endpoints.change(consumer, id, wanted, version));
+  if (changed === undefined && version !== undefined) throw hasChanged();
+  stored(changed ?? notFound('webhook endpoint'));
   if (enabled === true) await atStore(() => endpoints.enable(id));
   if (enabled === false) await atStore(() => endpoints.disable(id, 'requested'));
 }

@@ -22,10 +22,12 @@ export interface Endpoint {
   updated_at: Date;
   last_success_at: Date | null;
   last_failure_at: Date | null;
+  /** `updated_at` in microseconds since 1970. */
+  version: string;
 }
 
-export function viewOfEndpoint(endpoint: Endpoint): Omit<Endpoint, 'consumer_id'> {
-  const { consumer_id: _owner, ...shown } = endpoint;
+export function viewOfEndpoint(endpoint: Endpoint): Omit<Endpoint, 'consumer_id' | 'version'> {
+  const { consumer_id: _owner, version: _version, ...shown } = endpoint;
   return shown;
 }
 

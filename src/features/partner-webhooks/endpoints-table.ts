@@ -9,9 +9,10 @@ import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from
 const changedAtOnce = 5000;
 const uniqueViolation = '23505';
 
+const version = '(extract(epoch from updated_at) * 1000000)::bigint::text';
 const columns =
   sql.raw(`id, consumer_id, url, event_types, scopes, description, enabled, disabled_reason, created_at,
-  updated_at,  last_success_at, last_failure_at`);
+  updated_at, last_success_at, last_failure_at, ${version} as version`);
 
 interface EndpointSettings {
   url: string;
@@ -77,11 +78,15 @@ export class EndpointsTable {
     return (await this.list(consumerId, undefined, maxEndpoints)).map(({ id }) => id);
   }
 
-  /** Where a token changes the URL, the endpoint keeps of its scopes only those of the token. */
+  /**
+   * Where a token changes the URL, the endpoint keeps of its scopes only those of the token. Undefined where there is none, or
+   * another version than the one that was seen, if any.
+   */
   async change(
     { id: consumerId, scopes }: Pick<Caller, 'id' | 'scopes'>,
     id: string,
     { url, event_types, description }: Partial<EndpointSettings>,
+    seen: string | undefined,
   ): Promise<Endpoint | 'same url' | undefined> {
     const given = listOf(scopes);
     const narrowed = sql`case when url_key = ${url && keyOf(url)} then scopes when scopes is null then ${given}::jsonb
@@ -89,12 +94,15 @@ export class EndpointsTable {
         with ordinality as all_had (had, at) where ${given}::jsonb ? had) end`;
     return orSameUrl(async () => {
       const { rows } = await sql<Endpoint>`
-        update webhook_endpoints set updated_at = now()
+        update webhook_endpoints set updated_at = greatest(now(), updated_at + interval '1 microsecond')
           ${url === undefined ? sql`` : sql`, url = ${url}, url_key = ${keyOf(url)}`}
           ${url === undefined || given === null ? sql`` : sql`, scopes = ${narrowed}`}
           ${event_types ? sql`, event_types = ${JSON.stringify(event_types)}::jsonb` : sql``}
           ${description === undefined ? sql`` : sql`, description = ${description}`}
-        where id = ${id} and consumer_id = ${consumerId} returning ${columns}`.execute(this.#database.sql);
+        where id = ${id} and consumer_id = ${consumerId}
+          ${seen === undefined ? sql`` : sql`and ${sql.raw(version)} = ${seen}`} returning ${columns}`.execute(
+        this.#database.sql,
+      );
       return rows[0];
     });
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { viewOfEndpoint } from '../../../src/features/partner-webhooks/endpoint.ts';
 import { databaseKinds } from '../../support/databases.ts';
 import { consumerOf, type Harness, reader, startHarness } from './harness.ts';
 
@@ -346,7 +347,7 @@ for (const kind of Object.keys(databaseKinds)) {
         const notification = received.find(({ path }) => path === '/other');
         const { resource, data } = notification?.event ?? {};
         assert.deepEqual(resource, { type: 'webhook_endpoint', id });
-        const { consumer_id: _, ...shown } = await harness.administration.find(reader, id);
+        const shown = viewOfEndpoint(await harness.administration.find(reader, id));
         assert.deepEqual(data, JSON.parse(JSON.stringify(shown)));
         assert.ok(harness.logLines.some(({ message }) => message === 'a webhook endpoint was disabled'));
         const metrics = await harness.metrics.registry.metrics();

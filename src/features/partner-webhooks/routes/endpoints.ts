@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { requireMatch, unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import { isConditional, requireMatch, unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import {
   type CursorCodec,
@@ -216,7 +216,8 @@ function testRoute(endpoints: EndpointAdministration): Route {
   });
 }
 
-function mustMatch(ifMatch: string | undefined): (endpoint: Endpoint) => void {
+function mustMatch(ifMatch: string | undefined): ((endpoint: Endpoint) => void) | undefined {
+  if (!isConditional(ifMatch)) return undefined;
   return (endpoint) => requireMatch(ifMatch, endpointAnswer(endpoint).headers.etag);
 }
 

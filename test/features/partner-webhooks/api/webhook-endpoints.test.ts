@@ -145,6 +145,22 @@ describe('a webhook endpoint', () => {
     assert.equal(known.status, 304);
   });
 
+  test('is changed or deleted once under one tag, however many try at once', async () => {
+    for (const method of ['PATCH', 'DELETE']) {
+      const one = `${path}/${(await create()).id}`;
+      const headers = { 'if-match': (await gateway.request(one)).headers.get('etag') ?? '' };
+      const ask = (description: string) =>
+        gateway.request(one, { method: 'PATCH', body: { description }, headers });
+      const last = method === 'PATCH' ? ask('c') : gateway.request(one, { method, headers });
+      const statuses = (await Promise.all([ask('a'), ask('b'), last])).map(({ status }) => status);
+      assert.equal(statuses.filter((status) => status < 300).length, 1, statuses.join());
+      assert.ok(
+        statuses.every((status) => status < 300 || [404, 412].includes(status)),
+        statuses.join(),
+      );
+    }
+  });
+
   test('is gone once it is deleted', async () => {
     const { id, url } = await create();
     const remove = () => gateway.request(`${path}/${id}`, { method: 'DELETE' });
