@@ -205,12 +205,13 @@ export function json(status: number, value: unknown, headers: Record<string, str
 }
 
 export function storesAnswers(route: Route): boolean {
-  const { method, idempotencyKey, repeatWindowSeconds = 0, tool, tellsFaults = false } = route;
-  return (
-    idempotencyKey !== 'ignored' ||
-    repeatWindowSeconds > 0 ||
-    (tool !== undefined && method !== 'GET' && !tellsFaults)
-  );
+  const { idempotencyKey, repeatWindowSeconds = 0, tool } = route;
+  return idempotencyKey !== 'ignored' || repeatWindowSeconds > 0 || (tool !== undefined && isWrite(route));
+}
+
+/** A check, which tells faults in its answer, writes nothing. */
+export function isWrite({ method, tellsFaults }: Pick<Route, 'method' | 'tellsFaults'>): boolean {
+  return method !== 'GET' && tellsFaults === undefined;
 }
 
 export function isPublic(permission: Permission): permission is { none: string; showsMore?: string } {

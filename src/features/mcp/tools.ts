@@ -1,6 +1,6 @@
 import { problemSchema } from '../../api/openapi/problem-schema.ts';
 import { inlineAnswer, inlineSchema } from '../../api/openapi/schemas.ts';
-import type { Route, Tool } from '../../api/route.ts';
+import { isWrite, type Route, type Tool } from '../../api/route.ts';
 import { type Consumer, needsApproval } from '../../identity/consumers/consumer.ts';
 import { hasOneOf, type RequiredPermission } from '../../identity/consumers/permissions.ts';
 import { modeOf } from '../../platform/base/call.ts';
@@ -50,7 +50,6 @@ function isHeld(consumer: Consumer, needed: RequiredPermission, isWithoutApprova
 
 export function describeTool(route: ToolRoute, words: ToolWords): object {
   const { tool, summary, method } = route;
-  const isRead = method === 'GET';
   return {
     name: tool.name,
     title: summary,
@@ -58,7 +57,7 @@ export function describeTool(route: ToolRoute, words: ToolWords): object {
     inputSchema: withWords(argumentsOf(route), words),
     outputSchema: withWords(resultsOf(route), words),
     annotations: {
-      readOnlyHint: isRead,
+      readOnlyHint: !isWrite(route),
       destructiveHint: tool.isDestructive ?? (method === 'PATCH' || method === 'DELETE'),
       // A write is done once, by its intent or its arguments.
       idempotentHint: true,
@@ -77,7 +76,7 @@ function argumentsOf(route: ToolRoute): object {
   if (showsDetails(route)) properties[detailsFrom] = detailsFromSchema;
   const { matches } = route.tool;
   if (matches) properties[matches.name] = { type: 'string', description: matches.description };
-  if (route.method !== 'GET') Object.assign(properties, writing);
+  if (isWrite(route)) Object.assign(properties, writing);
   // Either of both names will do, which a schema that every host takes can't say.
   const others = new Map([...otherNames(route)].filter(([name]) => name !== 'id'));
   for (const [name, other] of others) {

@@ -286,9 +286,9 @@ describe('the endpoint for agents', () => {
     assert.deepEqual(
       [
         ...['list_quotes', 'check_table', 'hand_off', 'update_quote', 'reserve_table', 'cancel_reservation'],
-        ...['approve_hand_off', 'reject_hand_off'],
+        ...['approve_hand_off', 'reject_hand_off', 'check_hand_off'],
       ].map(hints),
-      ['1010', '1011', '0010', '0110', '0011', '0111', '0110', '0110'],
+      ['1010', '1011', '0010', '0110', '0011', '0111', '0110', '0110', '1010'],
     );
     const { inputSchema } = tools.find(({ name }) => name === 'update_quote') as (typeof tools)[0];
     assert.deepEqual(inputSchema.required, ['id']);
