@@ -5,7 +5,7 @@ import { memberName, useMembers } from '../shared/members.ts';
 import { crmName } from '../shared/page-facts.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
 import { isTest, read, type Session, useSession } from '../shared/session.ts';
-import type { Confirmation, ItemConfirmation, Pick, Picks } from './picks.ts';
+import { type Confirmation, type ItemConfirmation, isFinal, type Pick, type Picks } from './picks.ts';
 
 interface PanelProps {
   pick: Pick;
@@ -24,14 +24,7 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
       <div class="pick">
         {title}
         <ProblemAlert problem={problem}>
-          <p class="buttons">
-            <button type="button" class="primary" onClick={() => void picks.tryAgain(pick)}>
-              Try again
-            </button>
-            <button type="button" class="plain" onClick={() => picks.drop(pick)}>
-              Dismiss
-            </button>
-          </p>
+          <GoOn pick={pick} picks={picks} />
         </ProblemAlert>
       </div>
     );
@@ -54,6 +47,21 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
       {title}
       <Outcome pick={pick} picks={picks} />
     </div>
+  );
+}
+
+/** What was refused for good is refused again. */
+function GoOn({ pick, picks }: Omit<PanelProps, 'isLatest'>): VNode {
+  const [again, dismiss] = isFinal(pick.problem) ? ['plain', 'primary'] : ['primary', 'plain'];
+  return (
+    <p class="buttons">
+      <button type="button" class={again} onClick={() => void picks.tryAgain(pick)}>
+        Try again
+      </button>
+      <button type="button" class={dismiss} onClick={() => picks.drop(pick)}>
+        Dismiss
+      </button>
+    </p>
   );
 }
 
@@ -135,13 +143,31 @@ function Confirmed({ pick, confirmation, picks }: ConfirmedProps): VNode {
         {explanations[status]?.(pick.type)}{' '}
         {isOpen(status)
           ? can(`${pick.type}s`, 'read') && <a href={`#/handoffs/${externalId}`}>Follow the hand-off</a>
-          : status === 'created' && <RecordLink type={pick.type} id={id} externalId={externalId} />}
+          : status === 'created' && <RecordLink type={pick.type} id={id} />}
       </p>
+      {status === 'created' && <ConsoleLinks pick={pick} externalId={externalId} />}
       <ForWhom pick={pick} />
       <p class="hint">
         External ID <code>{externalId}</code>
       </p>
     </>
+  );
+}
+
+function ConsoleLinks({
+  pick: { type, tripId },
+  externalId,
+}: {
+  pick: Pick;
+  externalId: string;
+}): VNode | null {
+  const { can } = useSession();
+  if (!can(`${type}s`, 'read')) return null;
+  return (
+    <p>
+      <a href={`#/records/${type}s/${externalId}`}>Show the {type}</a> ·{' '}
+      <a href={`#/trips/${tripId}`}>Show the trip</a>
+    </p>
   );
 }
 
@@ -181,7 +207,6 @@ function isOpen(status: Confirmation['status']): boolean {
 interface LinkProps {
   type: Pick['type'];
   id: string | null;
-  externalId: string;
 }
 
 /** Address of a record in the CRM, with `{id}`; null while the service does not know it. */
@@ -196,13 +221,11 @@ async function readRecordUrl({ memory }: Session): Promise<string | null> {
 
 const settingsTimeoutMs = 5000;
 
-/** Leads to the record in the CRM; in this console where it is not there, or the CRM's address is not known. */
-function RecordLink({ type, id, externalId }: LinkProps): VNode | null {
-  const { consumer, can } = useSession();
-  const { data: pattern, isLoading } = useLoad('record-url', readRecordUrl);
-  if (isLoading && pattern === undefined) return null;
-  if (!pattern || id === null || isTest(consumer))
-    return can(`${type}s`, 'read') ? <a href={`#/records/${type}s/${externalId}`}>Show the {type}</a> : null;
+/** Leads to the record in the CRM; nothing where it is not there, or the CRM's address is not known. */
+function RecordLink({ type, id }: LinkProps): VNode | null {
+  const { consumer } = useSession();
+  const { data: pattern } = useLoad('record-url', readRecordUrl);
+  if (!pattern || id === null || isTest(consumer)) return null;
   const address = pattern.replace('{id}', encodeURIComponent(id));
   return (
     <a href={address} target="_blank" rel="noopener noreferrer">

@@ -204,7 +204,7 @@ const interrupted: Problem = {
 };
 
 /** Refused for good: the same request would be refused again. Credentials and limits can change. */
-function isFinal(problem: Problem | undefined): boolean {
+export function isFinal(problem: Problem | undefined): boolean {
   return problem !== undefined && [400, 404, 412, 413, 415, 422].includes(problem.status);
 }
 

@@ -49,12 +49,14 @@ describe('the hand-off in a browser', {
     assert.equal(record?.['Trip_Id__c'], await page.getByRole('textbox', { name: 'Trip ID' }).inputValue());
     const [shown] = await Promise.all([
       page.waitForEvent('popup'),
-      // The address of records may become known only now: until then the link leads to the console's own page.
       page.getByRole('status').getByRole('link', { name: 'Open the quote in Salesforce' }).click(),
     ]);
     await shown.getByRole('heading', { name: name ?? '' }).waitFor();
     assert.ok((await shown.content()).includes(externalId));
     await assertKeepsNoCredentials(page, gateway.console);
+    await page.getByRole('status').getByRole('link', { name: 'Show the trip' }).waitFor();
+    await page.getByRole('status').getByRole('link', { name: 'Show the quote' }).click();
+    await page.getByRole('heading', { level: 1, name: name ?? '' }).waitFor();
     await close();
   });
 
