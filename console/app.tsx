@@ -2,7 +2,7 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { Navigation } from './navigation.tsx';
 import { NoPage } from './no-page.tsx';
-import { OutageStrip } from './outage-strip.tsx';
+import { OutageStrip, tellsAll } from './outage-strip.tsx';
 import { allowedPages, type Found, findPage } from './pages.ts';
 import { Finder } from './palette.tsx';
 import { PersonStrip, Who } from './person-bar.tsx';
@@ -10,7 +10,7 @@ import { SecretPage } from './secret-page.tsx';
 import { useAnnouncer } from './shared/announcer.tsx';
 import { type Credentials, createCaller, type Problem } from './shared/api.ts';
 import { Approvals } from './shared/approvals.ts';
-import { Failures, FailuresContext } from './shared/first-error.ts';
+import { Failures, FailuresContext, StripContext } from './shared/first-error.ts';
 import { Guard } from './shared/guard.tsx';
 import { useKeptFocus } from './shared/kept-focus.ts';
 import type { Memory } from './shared/memory.ts';
@@ -181,7 +181,9 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       {isTest(consumer) && <TestBand />}
       {trouble && <OutageStrip trouble={trouble} tryNow={() => void session.outage.tryNow()} />}
       <main id="main" tabindex={-1}>
-        {secret ?? <Shown found={found} address={address} />}
+        <StripContext.Provider value={tellsAll(trouble)}>
+          {secret ?? <Shown found={found} address={address} />}
+        </StripContext.Provider>
       </main>
       {announcer}
     </SessionContext.Provider>

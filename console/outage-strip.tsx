@@ -16,12 +16,21 @@ const sentences: Record<Trouble['what'], [what: string, meanwhile: string]> = {
     `${crmName} isn't responding.`,
     "We'll save new hand-offs and create them as soon as it does. This page may be out of date.",
   ],
+  sign_in: [
+    `${crmName} refuses the gateway's sign-in.`,
+    "We'll save new hand-offs and create them as soon as it accepts it. This page may be out of date.",
+  ],
   quota: [
     `${crmName}'s daily call quota is used up.`,
     "We'll save new hand-offs and create them once calls are available again. This page may be out of date.",
   ],
   part: ["Part of the gateway isn't responding.", 'The rest works.'],
 };
+
+/** Whether the strip leaves a page nothing to add: it doesn't say which part is away. */
+export function tellsAll(trouble: Trouble | undefined): boolean {
+  return trouble !== undefined && trouble.what !== 'part';
+}
 
 /** On every page while something doesn't answer: what that is, what it means, and when it's tried again. */
 export function OutageStrip({ trouble: { what, triedAgainAt }, tryNow }: StripProps): VNode {

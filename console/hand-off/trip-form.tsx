@@ -2,9 +2,10 @@ import { type Member, makeUuid, type Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { hintOf } from '../shared/faults.ts';
+import { useIsTold } from '../shared/first-error.ts';
 import { type Loaded, useLoad } from '../shared/load.ts';
 import { MemberPicker } from '../shared/member-picker.tsx';
-import { remember, sortedName } from '../shared/members.ts';
+import { remember, sortedName, useMembers } from '../shared/members.ts';
 import { recall } from '../shared/memory.ts';
 import { Field, ProblemAlert } from '../shared/parts.tsx';
 import { useParameters } from '../shared/router.ts';
@@ -85,7 +86,8 @@ async function readMembers(session: Session): Promise<Page<Member>> {
 export function TripForm({ trip }: { trip: Trip }): VNode {
   const { members, memberId, setMemberId, tripId, setTripId, fault, tripFault } = trip;
   const section = useRef<HTMLElement>(null);
-  const hasBox = members === undefined || isWithout(members);
+  const wasNamed = useWasNamed(memberId);
+  const hasBox = members === undefined || (isWithout(members) && !wasNamed);
   // Where the members come back while somebody types, the keyboard goes along to what takes the box's place.
   const box = section.current?.querySelector('input');
   const hadFocus = box && document.activeElement === box;
@@ -115,17 +117,39 @@ export function TripForm({ trip }: { trip: Trip }): VNode {
           {fault}
         </p>
       )}
-      {members?.problem && (
-        <ProblemAlert problem={members.problem}>
-          <p>
-            {isWithout(members) && "You can still hand off with a member's External ID. "}
-            <button type="button" class="link" onClick={members.reload}>
-              Load the members again
-            </button>
-          </p>
-        </ProblemAlert>
-      )}
+      {members?.problem && <MembersProblem members={members} hasBox={hasBox} />}
     </section>
+  );
+}
+
+/** Whether a member's name has stood there: what is typed over it stays in the same box. */
+function useWasNamed(memberId: string): boolean {
+  const member = useMembers([memberId])(memberId);
+  const wasNamed = useRef(false);
+  wasNamed.current ||= member !== undefined;
+  return wasNamed.current;
+}
+
+interface ProblemProps {
+  members: Loaded<Page<Member>>;
+  hasBox: boolean;
+}
+
+function MembersProblem({ members, hasBox }: ProblemProps): VNode | null {
+  const { problem, reload } = members;
+  const isTold = useIsTold(problem);
+  const other = hasBox && "You can still hand off with a member's External ID. ";
+  if (problem === undefined) return null;
+  if (isTold) return other ? <p class="quiet">{other}</p> : null;
+  return (
+    <ProblemAlert problem={problem}>
+      <p>
+        {other}
+        <button type="button" class="link" onClick={reload}>
+          Load the members again
+        </button>
+      </p>
+    </ProblemAlert>
   );
 }
 

@@ -1,5 +1,7 @@
 import { createContext } from 'preact';
 import { useContext, useLayoutEffect, useState } from 'preact/hooks';
+import type { Problem } from './api.ts';
+import { isOutage } from './outage.ts';
 
 /** Failures of a page for one and the same reason, the first one first. */
 export class Failures {
@@ -35,6 +37,15 @@ export class Failures {
 }
 
 export const FailuresContext = createContext(new Failures());
+
+/** The strip above the page says what doesn't answer. */
+export const StripContext = createContext(false);
+
+/** Whether the strip tells of this problem. */
+export function useIsTold(problem: Problem | undefined): boolean {
+  const hasStrip = useContext(StripContext);
+  return hasStrip && problem !== undefined && isOutage(problem);
+}
 
 /** Whether this is to be told, while it fails: one thing that does not answer is told once a page. */
 export function useFirstError(isFailing: boolean): boolean {

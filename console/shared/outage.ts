@@ -21,8 +21,8 @@ export function isQuotaUsedUp(quota: Quota | undefined): boolean {
 }
 
 export interface Trouble {
-  /** The service itself, the CRM behind it, its quota of calls, or something else that a page needs. */
-  what: 'service' | 'crm' | 'quota' | 'part';
+  /** The service itself, the CRM behind it, its answer to the sign-in, its quota of calls, or something else that a page needs. */
+  what: 'service' | 'crm' | 'sign_in' | 'quota' | 'part';
   /** Milliseconds since 1970; in the past while it is tried. */
   triedAgainAt: number;
 }
@@ -122,12 +122,12 @@ export class Outage {
     else void this.tryAgain();
   }
 
-  async #ask(): Promise<'service' | 'crm' | 'quota' | undefined> {
+  async #ask(): Promise<Exclude<Trouble['what'], 'part'> | undefined> {
     try {
       const { client, needsCrm } = this.#options;
       const { crm } = await client.health();
       if (!needsCrm) return undefined;
-      if (!crm.connected) return 'crm';
+      if (!crm.connected) return crm.reason === 'sign_in' ? 'sign_in' : 'crm';
       return isQuotaUsedUp(crm.quota) ? 'quota' : undefined;
     } catch (error) {
       const { status } = error as { status?: number };

@@ -1,7 +1,7 @@
 import type { ComponentChildren, HTMLAttributes, InputHTMLAttributes, VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import type { Problem } from './api.ts';
-import { useFirstError } from './first-error.ts';
+import { useFirstError, useIsTold } from './first-error.ts';
 import { pretty } from './json-text.ts';
 import type { Loaded, Pages } from './load.ts';
 import { isOutage } from './outage.ts';
@@ -184,8 +184,9 @@ interface LoadProblemProps {
 export function LoadProblem({ of: { problem, reload }, what, children }: LoadProblemProps): VNode | null {
   const isTrouble = problem !== undefined && isOutage(problem);
   const isFirst = useFirstError(isTrouble);
+  const isTold = useIsTold(problem) || !isFirst;
   if (problem === undefined) return null;
-  if (isTrouble && !isFirst) return <p class="quiet">Not available right now.</p>;
+  if (isTrouble && isTold) return <p class="quiet">Not available right now.</p>;
   return (
     <ProblemAlert problem={problem}>
       {children || <TryAgain act={reload} {...(what && { what })} />}
