@@ -30,7 +30,7 @@ export interface Surroundings {
   jobs: CommonJobs;
   /** Environment variables of the settings. */
   env: Record<string, string>;
-  /** When a process began to keep a copy of the org's records, or kept none any more, in milliseconds of virtual time. */
+  /** When a restart changed whether a copy of the org's records is kept, in milliseconds of virtual time. */
   copiesChangedAt: number;
 }
 
@@ -96,7 +96,7 @@ export class Replica {
     const { actor, ways } = this;
     const settings = loadSettings({ ...this.#around.env, ...env, PORT: String(this.port) }, configFile);
     const hasCopy = { ...this.#around.env, ...env }['COPY_ENABLED'] === 'true';
-    if (hasCopy !== this.hasCopy) this.#around.copiesChangedAt = world.elapsed;
+    if (this.#starts > 1 && hasCopy !== this.hasCopy) this.#around.copiesChangedAt = world.elapsed;
     this.hasCopy = hasCopy;
     const stores = {
       database: database.seenFrom(ways.database),

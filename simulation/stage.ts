@@ -128,7 +128,7 @@ export async function setStage(
       CRM_LOGIN_URL: org.url,
       DINING_BASE_URL: partner.url,
     },
-    copiesChangedAt: 0,
+    copiesChangedAt: Number.NEGATIVE_INFINITY,
   };
   const replicas = Array.from({ length: count }, (_, at) => new Replica(at + 1, around));
   for (const replica of replicas) await replica.start();

@@ -70,8 +70,8 @@ export const undone: Readonly<Record<string, Undone>> = {
   },
   'claim-without-lease': {
     file: 'src/api/idempotency/claims-table.ts',
-    now: 'or (c.completed_at is null and ${lease.isOver} and c.fingerprint',
-    before: 'or (c.completed_at is null and c.fingerprint',
+    now: 'or (c.completed_at is null and ${lease.isOver} and (c.fingerprint',
+    before: 'or (c.completed_at is null and (c.fingerprint',
     fault: 'A repeat takes the claim of a request that still runs.',
     foundBy: { seed: 50, theme: 'lostAnswers' },
   },
@@ -125,5 +125,13 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
     fault: 'A record that was made and deleted is made again by a repeat.',
     foundBy: { seed: 17, theme: 'lostAnswers' },
+  },
+  'copied-late': {
+    file: 'src/features/read-copy/written-records.ts',
+    now: `      await note(rowOf(resource, known, { written, since }));
+`,
+    before: '',
+    fault: 'Who takes old answers misses what was acknowledged a moment ago.',
+    foundBy: { seed: 10, theme: 'everything' },
   },
 };
