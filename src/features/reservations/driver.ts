@@ -9,7 +9,7 @@ import type { ReservationMetrics } from './metrics.ts';
 import { isResting, type Plan, type PlanState } from './plan.ts';
 import type { Move, PlansTable, RequestOutcome, TakenPlan } from './plans-table.ts';
 import { eventOf } from './reservation-events.ts';
-import { firstPoll, StillPending, type Systems, takeStep } from './steps.ts';
+import { firstPoll, refusalOf, StillPending, type Systems, takeStep } from './steps.ts';
 
 /** How long a failed step is left alone, in seconds. */
 const pauses = { first: 1, most: 30 };
@@ -42,7 +42,10 @@ export function createDriver({ plans, systems, log, metrics, answer }: DriverOpt
       await plans.release(plan, move.again ?? 0);
       return undefined;
     }
-    const moved = await plans.move(plan, move, { answer, eventOf });
+    const moveTo = (next: Move) => plans.move(plan, next, { answer, eventOf });
+    const moved = await moveTo(move).catch((error: unknown) =>
+      moveTo({ state: 'undoing', refusal: refusalOf(error) }),
+    );
     if (moved) note(moved.plan, plan.state);
     if (moved?.packed) metrics.idempotencyStoredBytes.inc(storedBytes(moved.packed));
     return moved;

@@ -3,6 +3,7 @@ import { type PackedAnswer, packAnswer } from '../../api/idempotency/answer-text
 import { completeForPlan } from '../../api/idempotency/claims-table.ts';
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import {
@@ -95,6 +96,7 @@ interface ErasedPlan {
 
 const mostSteps = 1000;
 const changedAtOnce = 500;
+const uniqueViolation = '23505';
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
 const columns = sql.raw(
@@ -181,7 +183,8 @@ export class PlansTable {
 
   /**
    * Moves a plan on under its fence. Where the move answers the keyed request, its claim is completed and the event of
-   * the move added in the same transaction. Undefined, and nothing is changed, for a driver that was replaced.
+   * the move added in the same transaction. Undefined, and nothing is changed, for a driver that was replaced. Throws
+   * `partner_rejected` where another plan has the table.
    */
   async move(
     plan: TakenPlan,
@@ -200,8 +203,9 @@ export class PlansTable {
     const { request, deadline } = plan;
     const { outcome } = move;
     if (!outcome) {
-      const [moved] = await this.#plans(moving(plan, move));
-      return moved && { plan: { ...moved, deadline } };
+      const work = () => moving(plan, move).execute(this.#database.sql).catch(throwTaken);
+      const [row] = (await atStore(work)).rows;
+      return row && { plan: { ...toPlan(row), deadline } };
     }
     const inTransaction = async (transaction: Database['sql']) => {
       const [row] = (await moving(plan, move).execute(transaction)).rows;
@@ -276,10 +280,24 @@ export class PlansTable {
     return rows.length > 0;
   }
 
-  async hasTable(reference: string, besides: string): Promise<boolean> {
-    const rows = await this.#rows(sql`
-      select 1 from reservations where table_reference = ${reference} and id <> ${besides} limit 1`);
-    return rows.length > 0;
+  /**
+   * Whether a table of the plan's guest, at its time, belongs to another plan. Throws `partner_error` while it may belong to
+   * one that waits for the partner's answer. Of two that wait the older one goes first, once the other was repeated in vain:
+   * else both would wait for ever.
+   */
+  async isOthersTable(reference: string, id: string): Promise<boolean> {
+    const others = await this.#rows<{ has_table: boolean }>(sql`
+      select other.table_reference is not null as has_table
+      from reservations p join reservations other on other.id <> p.id
+      where p.id = ${id} and (other.table_reference = ${reference}
+        or (other.state = 'booking_table'
+          and other.ordered #> '{table,memberId}' = p.ordered #> '{table,memberId}'
+          and other.ordered #> '{table,startAt}' = p.ordered #> '{table,startAt}'
+          and (other.attempts < 2 or (other.created_at, other.id) < (p.created_at, p.id))))`);
+    if (others.some(({ has_table }) => has_table)) return true;
+    if (others.length === 0) return false;
+    const detail = "It isn't known yet which of the guest's reservations for this time has the table.";
+    throw new Problem('partner_error', detail, { outcomeUnknown: true });
   }
 
   /** Deletes the reservations of a consumer that are so many days old, whatever their state. Throws what the database does. */
@@ -353,6 +371,13 @@ function moving({ id, fence }: Plan, move: Move) {
       ${ends ? sql`${lease.end},` : sql``} next_attempt_at = now() + ${interval(again ?? 0)}
     where p.id = ${id} and ${lease.isOf(fence)}
     returning ${columns}`;
+}
+
+function throwTaken(error: unknown): never {
+  if ((error as { code?: string }).code !== uniqueViolation) throw error;
+  const partnerCause = 'SLOT_ALREADY_BOOKED_BY_USER';
+  const detail = `The table belongs to another reservation of the guest: ${partnerCause}.`;
+  throw new Problem('partner_rejected', detail, { partnerCause });
 }
 
 function stepTo(step: RawBuilder<unknown>) {

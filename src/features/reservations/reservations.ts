@@ -109,7 +109,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
   const driver = createDriver({
     ...options,
     plans,
-    systems: { ...options, isOthersTable: (reference, id) => plans.hasTable(reference, id) },
+    systems: { ...options, isOthersTable: (reference, id) => plans.isOthersTable(reference, id) },
     answer: (plan, outcome) => answerTo(answers, plan, outcome),
   });
 

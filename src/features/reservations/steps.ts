@@ -198,7 +198,7 @@ async function refusalAt(work: () => Promise<void>): Promise<Refusal | undefined
 }
 
 /** A refusal that was thrown: final, and nothing was done. Throws all else on. */
-function refusalOf(error: unknown): Refusal {
+export function refusalOf(error: unknown): Refusal {
   if (!(error instanceof Problem) || error.status >= 500 || error.facts.outcomeUnknown) throw error;
   const { partnerCause, errors } = error.facts;
   return {

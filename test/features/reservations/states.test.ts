@@ -195,6 +195,26 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual([bookings(), tables()], [['confirmed'], ['confirmed']]);
     });
 
+    behaves('a table that another reservation has is a refusal', async () => {
+      harness.systems.dining.create = async () => ({ reference: 'T-1', status: 'confirmed' });
+      await made();
+      const { status, body } = parse(await harness.create(randomUUID(), harness.order()));
+      assert.deepEqual([status, body.cause], [422, 'SLOT_ALREADY_BOOKED_BY_USER']);
+      assert.deepEqual(bookings(), ['confirmed']);
+    });
+
+    behaves('of two that wait to hear of one table the older one takes it', async () => {
+      harness.systems.outcomeOf = (call) => (call === 'dining.create' ? 'callLost' : 'works');
+      for (let i = 0; i < 2; i++) await harness.create(randomUUID(), harness.order());
+      const [older, younger] = (await harness.plans()).map(({ id }) => id);
+      const isOthers = (id = '') => new PlansTable(harness.database).isOthersTable('T-1', id);
+      await assert.rejects(isOthers(older), { code: 'partner_error', facts: { outcomeUnknown: true } });
+      await harness.passTime();
+      while (await harness.runJob());
+      assert.equal(await isOthers(older), false);
+      await assert.rejects(isOthers(younger));
+    });
+
     behaves('an undo that the CRM refuses needs attention, and is done once the CRM lets us', async () => {
       setOutcomes(['dining.create', 'refused'], ['crm.remove', 'refused']);
       const { status, body } = parse(await harness.create(randomUUID(), harness.order()));

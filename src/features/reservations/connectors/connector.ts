@@ -37,7 +37,7 @@ export interface CreateAttempt {
   repeated: boolean;
   /**
    * Whether the part is known to belong to another order. Where a system finds the part of an earlier attempt by
-   * likeness only, this keeps two orders of one guest from sharing a part.
+   * likeness only, this keeps two orders of one guest from sharing a part. Throws `Problem` while it can't be known.
    */
   isOthers(reference: string): Promise<boolean>;
 }

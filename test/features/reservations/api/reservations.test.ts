@@ -171,6 +171,22 @@ describe('reservations', () => {
     assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
   });
 
+  test('a table goes to the order that it was booked for, although another one hears of it first', async () => {
+    const { diningPartner } = gateway;
+    const [body, key] = [order(), randomUUID()];
+    const match = { operation: 'CreateBooking' };
+    const hold = await diningPartner.arm({ match, effect: { kind: 'hold', stage: 'after' }, times: 1 });
+    const first = send(body);
+    await hold.hit();
+    await diningPartner.arm({ match, effect: { kind: 'reset' }, times: 1 });
+    const problem = await assertProblem(await send(body, key), 502, 'partner_error');
+    assert.match(problem.detail, /which of the guest's reservations/);
+    await hold.release();
+    assert.equal((await first).status, 201);
+    await eventually(async () => assert.equal((await send(body, key)).status, 422));
+    assert.deepEqual(await holdingsOf(both(), body), { bookings: ['confirmed'], tables: ['CONFIRMED'] });
+  });
+
   test('a partner that is unavailable: the outcome is unknown, the job finishes it, and the repeat has it', async () => {
     const unavailable = await gateway.diningPartner.arm({
       match: { operation: 'CreateBooking' },

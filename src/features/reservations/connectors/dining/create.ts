@@ -30,6 +30,7 @@ import { bookingsOf } from './retrieve.ts';
  *     ├─ no answer ─────────────────────────────────────────────────────▶ unknown
  *     └─ failure after a send whose outcome is unknown: the failure may be our own effect
  *          ├─ ListBookings has the table, and no other order holds it ──▶ booked
+ *          ├─ ListBookings has one that may be another order's ─────────▶ unknown
  *          ├─ ListBookings does not have it ────────────────────────────▶ refused
  *          ├─ no ListBookings, a cause that can't be our own effect ────▶ refused
  *          └─ no ListBookings: the same token again
