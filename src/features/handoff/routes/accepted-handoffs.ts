@@ -1,4 +1,5 @@
 import { Type } from 'typebox';
+import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import {
@@ -21,6 +22,7 @@ import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import {
   acceptance,
+  answerTagOf,
   attemptsView,
   externalId,
   type HandoffView,
@@ -28,7 +30,6 @@ import {
   handoffSchema,
   handoffStatus,
   handoffType,
-  tagOf,
   viewOfHandoff,
   withoutHiddenFields,
 } from './schemas.ts';
@@ -174,6 +175,10 @@ function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCod
   });
 }
 
+const tagHeader = {
+  ETag: 'Tag for If-None-Match, and for If-Match in a decision, which also takes it if only the status has changed.',
+};
+
 function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
   return defineRoute({
     ...one,
@@ -183,6 +188,7 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
     description:
       "Its `status` says how far along it is. Hand-offs that were answered 201 aren't here; read the quote or the booking.",
     permission: byType(handoffs, 'read'),
+    conditional: 'If-None-Match',
     tool: {
       name: 'get_hand_off',
       description:
@@ -194,14 +200,16 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
       200: {
         description: 'The hand-off.',
         schema: handoffSchema,
-        headers: {
-          ETag: 'Tag of what will be written, for If-Match in a decision. It stays the same if only the status changes.',
-        },
+        headers: tagHeader,
+      },
+      304: {
+        description: "It hasn't changed since the response with the tag in If-None-Match.",
+        headers: tagHeader,
       },
     },
     problems: ['not_found', 'store_unavailable'],
     events: { resource: 'handoff', data: handoffEventSchema, examples: handoffEventExamples },
-    async handle({ params: { externalId: id }, query: { include }, consumer, call }) {
+    async handle({ params: { externalId: id }, query: { include }, headers, consumer, call }) {
       const handoff = await find(handoffs, id, consumer, 'read');
       if (include) requireMembers(consumer, [targets[handoff.type].collection]);
       const beside = await membersBeside([handoff], memberOf, {
@@ -210,23 +218,18 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
       });
       const attempts = attemptsView(handoff, fieldsVisibleTo(consumer, handoff));
       const view = viewBeside(viewOfHandoffFor(consumer, handoff), { ...attempts, ...beside(handoff) });
-      return readAnswer(handoffs, handoff, view);
+      return unlessNotModified(headers['if-none-match'], await readAnswer(handoffs, handoff, view));
     },
   });
 }
 
-async function readAnswer(
-  handoffs: Handoffs,
-  handoff: StoredHandoff,
-  view: Pick<HandoffView, 'request'>,
-): Promise<RouteAnswer> {
+async function readAnswer(handoffs: Handoffs, handoff: StoredHandoff, view: Pick<HandoffView, 'request'>) {
   const text = JSON.stringify(view);
-  const headers = { etag: tagOf(handoff) };
-  if (view.request === null) return shownAnswer({ status: 200, headers, body: text });
-  const details = await handoffs.details(handoff.externalId);
+  const details = view.request === null ? undefined : await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
-  return shownAnswer({ status: 200, headers, body });
+  const headers = { etag: answerTagOf(handoff, body) };
+  return { status: 200, headers, body: escapeDirections(body) };
 }
 
 function memberOf({ memberId }: StoredHandoff): string | undefined {

@@ -13,7 +13,14 @@ import { contentReplaced, type Decision } from '../approvals-table.ts';
 import { targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } from './accepted-handoffs.ts';
-import { type HandoffView, handoffSchema, longestReason, tagOf, withoutHiddenFields } from './schemas.ts';
+import {
+  contentTagsIn,
+  type HandoffView,
+  handoffSchema,
+  longestReason,
+  tagOf,
+  withoutHiddenFields,
+} from './schemas.ts';
 
 const who =
   'The caller needs write permission on its type, without `approval`, and must be a different consumer ' +
@@ -132,7 +139,7 @@ async function decide(
   const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
   for (let tries = 1; tries <= maxTries; tries++) {
     const seen = await findToDecide(handoffs, id, request);
-    if (!isMatch(headers['if-match'], tagOf(seen))) break;
+    if (!isMatch(contentTagsIn(headers['if-match']), tagOf(seen))) break;
     const audit = auditEventOf(seen, verdict, request);
     const decided = await handoffs.decide({ seen, verdict, by, reason, audit });
     if (decided) return decided;

@@ -233,6 +233,15 @@ export function tagOf({ externalId: id, contentStamp }: StoredHandoff): string {
   return entityTag(`${id} ${contentStamp}`);
 }
 
+/** Begins with `tagOf`, so that a decision can match that part alone. */
+export function answerTagOf(handoff: StoredHandoff, answer: string): string {
+  return `${tagOf(handoff).slice(0, -1)}.${entityTag(answer).slice(1)}`;
+}
+
+export function contentTagsIn(ifMatch: string | undefined): string | undefined {
+  return ifMatch?.replaceAll(/\.[^"]*"/g, '"');
+}
+
 export type HandoffView = ReturnType<typeof viewOfHandoff>;
 
 /**

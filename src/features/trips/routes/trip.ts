@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { ageHeader, readFreshness } from '../../../api/pipeline/request-head.ts';
+import { ageHeader, readFreshness, unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../../identity/consumers/visible-records.ts';
@@ -11,7 +11,7 @@ import { findMembers, viewOfMember } from '../../../records/member-names.ts';
 import type { ReservationsOfTrip } from '../../../records/offers.ts';
 import { booking, quote } from '../../../records/quotes-and-bookings.ts';
 import type { FieldValues, RecordList } from '../../../records/records.ts';
-import { representationSchema } from '../../../records/representation.ts';
+import { entityTag, representationSchema } from '../../../records/representation.ts';
 import { createRepresentations } from '../../../records/shown-fields.ts';
 import { targets } from '../../handoff/handoff.ts';
 import { readableBy, viewOfHandoffFor } from '../../handoff/routes/accepted-handoffs.ts';
@@ -65,6 +65,8 @@ export interface TripParts extends CheckParts {
   reservations: () => ReservationsOfTrip | undefined;
 }
 
+const tagHeader = { ETag: 'Strong entity tag of the trip, for If-None-Match.' };
+
 /** All that the caller may see of a trip, in one call to the CRM at most. */
 export function tripRoute(tools: TripParts): Route {
   // None where the routes are only documented.
@@ -85,6 +87,7 @@ export function tripRoute(tools: TripParts): Route {
       ],
     },
     idempotencyKey: 'ignored',
+    conditional: 'If-None-Match',
     takesAge: true,
     tool: {
       name: 'get_trip',
@@ -95,7 +98,13 @@ export function tripRoute(tools: TripParts): Route {
     request: {
       params: Type.Object({ tripId: fields.trip_id.schema }, { additionalProperties: false }),
     },
-    answers: { 200: { description: 'The trip.', schema: tripSchema(known ?? resourcesOf()) } },
+    answers: {
+      200: { description: 'The trip.', schema: tripSchema(known ?? resourcesOf()), headers: tagHeader },
+      304: {
+        description: "It hasn't changed since the response with the tag in If-None-Match.",
+        headers: tagHeader,
+      },
+    },
     problems: ['not_found', 'store_unavailable', ...crmProblems],
     async handle({ params, headers, consumer, call }) {
       call.freshness = readFreshness(headers);
@@ -123,8 +132,11 @@ export function tripRoute(tools: TripParts): Route {
       const body = `{${Object.entries(parts)
         .map(([name, text]) => `"${name}":${text}`)
         .join()}}`;
-      const age = ageHeader(records);
-      return { status: 200, body, headers: { 'cache-control': 'private, no-cache', ...age } };
+      return unlessNotModified(headers['if-none-match'], {
+        status: 200,
+        body,
+        headers: { etag: entityTag(body), 'cache-control': 'private, no-cache', ...ageHeader(records) },
+      });
     },
   });
 }

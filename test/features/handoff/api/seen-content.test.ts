@@ -67,6 +67,16 @@ describe('a decision on what was seen', () => {
     assert.equal((await decide((await replaced()).id, 'reject', {})).status, 200);
   });
 
+  test('takes the tag of an answer, which changes with the status', async () => {
+    const id = await send(offer('Hotel Sol'));
+    const path = `/v1/handoffs/${id}`;
+    const tag = (await gateway.request(path)).headers.get('etag') as string;
+    const read = async () => (await gateway.request(path, { headers: { 'if-none-match': tag } })).status;
+    assert.equal(await read(), 304);
+    assert.equal((await decide(id, 'approve', { 'if-match': tag })).status, 202);
+    assert.equal(await read(), 200);
+  });
+
   test('is made by a tool with the version that it has read', async () => {
     const { id, tag } = await replaced();
     const call = (name: string, args: object) => callTool(gateway.url, gateway.admin, name, args);

@@ -43,6 +43,12 @@ describe('GET /v1/trips/:tripId', () => {
     return JSON.parse(text) as Trip;
   };
 
+  test('has a tag, and is not sent again to who has it', async () => {
+    const path = `/v1/trips/${trip_id}`;
+    const tag = (await gateway.request(path)).headers.get('etag') as string;
+    assert.equal((await gateway.request(path, { headers: { 'if-none-match': tag } })).status, 304);
+  });
+
   test('shows all of a trip in one call, with the names of its members', async () => {
     const before = Number((await gateway.org.counters())['metered']);
     const trip = await read();
