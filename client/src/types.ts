@@ -635,7 +635,7 @@ export interface Event {
   };
   /** The resource as it was then, as GET shows it to the caller; only its `id` once it is deleted. */
   data: JsonObject;
-  /** True if the data is left out: it is too long, was erased, or the permission names fields and this isn't a record. Read the resource. */
+  /** True if the data is left out: it's too long, was erased, or the permission names fields and this isn't a record. Read the resource. */
   data_omitted?: boolean | undefined;
   /** The member; null where there is none, or none that can be read now. */
   member?: {
@@ -676,7 +676,7 @@ export interface Fault {
 export interface HandoffAcceptance {
   /** Type of record that the result becomes. Known values: `quote`, `booking`. Others may be added; treat an unknown one as such. */
   type: 'quote' | 'booking' | (string & {});
-  /** It is stored, and delivered to the CRM: at once or once another consumer has approved it. Known values: `accepted`, `awaiting_approval`. Others may be added; treat an unknown one as such. */
+  /** It's stored, and delivered to the CRM: at once or once another consumer has approved it. Known values: `accepted`, `awaiting_approval`. Others may be added; treat an unknown one as such. */
   status: 'accepted' | 'awaiting_approval' | (string & {});
   /** External ID of the record, created by the gateway. */
   external_id: string;

@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { loadSettings } from '../app/settings.ts';
 import { features } from '../features.ts';
 import { version } from '../platform/base/version.ts';
-import { commandHeadings, configureHelp } from '../platform/command-line/command.ts';
+import { commandHeadings, configureExitCodes, configureHelp } from '../platform/command-line/command.ts';
 import { openDatabase } from '../platform/command-line/stores.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { migrate } from '../platform/store/migrate.ts';
@@ -22,6 +22,7 @@ export function createProgram(): Command {
     .option('--config <file>', 'settings file (default: handoff.config.json if it exists)')
     .commandsGroup(commandHeadings.service);
   configureHelp(program);
+  configureExitCodes(program);
   const load = () => loadSettings(process.env, program.opts<{ config?: string }>().config);
 
   program

@@ -24,7 +24,7 @@ export function readDetails(
     throw new Error(`there is no ${path.join('.')} in a body that passed its schema`);
   const pointer = `#/${path.join('/')}`;
   if (details.depth > maxDetailsDepth) {
-    const message = `must nest at most ${maxDetailsDepth} levels deep, and nest ${details.depth}`;
+    const message = `nest ${details.depth} levels deep; at most ${maxDetailsDepth} are allowed`;
     throw new Problem('invalid_request', `The details ${message}.`, {
       errors: [{ pointer, message }],
     });

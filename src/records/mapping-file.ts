@@ -293,7 +293,7 @@ function addFaults(path: Path, given: ResourceMapping, resource: Resource): Foun
   return Object.entries(parts(given).add).flatMap(([name, one]) => {
     const at = [...path, 'add', name];
     const found: Found[] = [];
-    if (taken.includes(name)) found.push({ path: at, message: 'is a name that the API has already' });
+    if (taken.includes(name)) found.push({ path: at, message: 'is already a name in the API' });
     if (!isObject(one)) return found;
     if (one['access'] === 'read' && one['required'] === true)
       found.push({ path: [...at, 'required'], message: 'needs access: write' });

@@ -32,6 +32,6 @@ export const member = defineResource({
 });
 
 export function unknownMember(field: string, facts: ProblemFacts = {}): Problem {
-  const errors = [{ pointer: `#/${field}`, message: 'The CRM knows no such member.' }];
+  const errors = [{ pointer: `#/${field}`, message: "isn't the id of a member" }];
   return new Problem('member_not_found', 'The CRM has no member with this id.', { ...facts, errors });
 }

@@ -37,7 +37,7 @@ describe('a refusal says what to do', () => {
   for (const asked of ['/wp-admin/setup.php', '/nope', '/v1', '/v1/x', `/v1/${'quotes'.repeat(100)}`]) {
     test(`${asked.slice(0, 20)} is like no other path`, async () => {
       const { detail } = await problem(await gateway.request(asked));
-      assert.equal(detail, 'There is nothing at this path. /v1/docs describes every path.');
+      assert.equal(detail, "There's nothing at this path. /v1/docs describes every path.");
     });
   }
 

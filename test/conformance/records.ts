@@ -45,9 +45,7 @@ export function recordsConformance(open: () => RecordsUnderTest): void {
     const creation = records().create(quote(), randomUUID(), quoteFor(randomUUID()), aCall());
     await assert.rejects(creation, (error: Problem) => {
       assert.equal(error.code, 'member_not_found');
-      assert.deepEqual(error.facts.errors, [
-        { pointer: '#/member_id', message: 'The CRM knows no such member.' },
-      ]);
+      assert.deepEqual(error.facts.errors, [{ pointer: '#/member_id', message: "isn't the id of a member" }]);
       return true;
     });
   });

@@ -122,7 +122,7 @@ resources:
       '11:27 resources.quote.set.a b must be the API name of a field, such as Channel__c',
       '11:37 resources.quote.set.RecordTypeId must be a text, a number, true or false, or {recordType: <developer name>}',
       '13:7 resources.quote.add.Bad must be a name in snake_case of at most 40 characters',
-      '14:7 resources.quote.add.name is a name that the API has already',
+      '14:7 resources.quote.add.name is already a name in the API',
       '14:42 resources.quote.add.name.required needs access: write',
       "14:58 resources.quote.add.name.from must be a JSON Pointer into the hand-off's body, such as /result/details/checkIn",
       '15:15 resources.quote.add.good.field is in the same field y__C as add.name.field',
@@ -164,12 +164,12 @@ resources:
     [
       'the name of a parameter',
       { add: { limit: { field: 'L__c', access: 'read' } } },
-      /a name that the API has already/,
+      /already a name in the API/,
     ],
     [
       'the name of a group',
       { add: { created_by: { field: 'L__c', access: 'read' } } },
-      /a name that the API has already/,
+      /already a name in the API/,
     ],
     [
       'null for what is needed',
@@ -184,7 +184,7 @@ resources:
     [
       'a field with a name that all objects have',
       { add: { constructor: { field: 'A__c', access: 'read' } } },
-      /^add\.constructor is a name that the API has already/,
+      /^add\.constructor is already a name in the API/,
     ],
     ['a field without access', { add: { a: { field: 'A__c' } } }, /^add\.a\.access is missing/],
   ] as const) {

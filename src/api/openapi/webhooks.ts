@@ -10,7 +10,7 @@ export interface DocumentedWebhook {
   example: object;
 }
 
-const again = 'It is resent at growing intervals.';
+const again = "It's resent at growing intervals.";
 
 const responses = {
   '2XX': { description: 'It was accepted.' },

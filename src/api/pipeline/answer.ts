@@ -68,7 +68,7 @@ export function problemOfError(error: unknown): Problem {
   if (error instanceof Problem) return error;
   return new Problem(
     'internal_error',
-    'Something went wrong in the gateway. It is logged under the request id.',
+    "Something went wrong in the gateway. It's logged under the request id.",
     {
       cause: error,
     },

@@ -87,7 +87,7 @@ export function admitByHeaders(route: Route, authenticators: Authenticators): St
   };
   return (request, reply) => {
     const presented = presentedBy(request, sessions);
-    if (isTwofold(presented)) refuseTwofold(request, presented);
+    if (hasTwoKinds(presented)) refuseTwoKinds(request, presented);
     if (presented.session) requireOwnPage(request, reply, route, limits);
     const authentication = authenticate(presented);
     if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
@@ -215,9 +215,9 @@ export function countOpenly(
   return (request, reply) => {
     // A session counts where the console asks for more than everybody gets.
     const presented = presentedBy(request, showsMore && isOfOwnPage(request) ? sessions : undefined);
-    if (isTwofold(presented)) {
+    if (hasTwoKinds(presented)) {
       countBy(request, reply, missing);
-      return showsMore ? refuseTwofold(request, presented) : undefined;
+      return showsMore ? refuseTwoKinds(request, presented) : undefined;
     }
     const authentication = isPresent(presented) ? authenticate(presented) : authenticateByForm(request);
     if (authentication instanceof Promise) {
@@ -276,12 +276,12 @@ function isPresent({ apiKey, apiSecret, token, session }: PresentedCredentials):
 }
 
 /** Two kinds of credentials: it is not known which of them is meant (RFC 6750 section 3.1). */
-function isTwofold({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
+function hasTwoKinds({ apiKey, apiSecret, token, session }: PresentedCredentials): boolean {
   const isPair = Boolean(apiKey || apiSecret);
   return (token !== undefined && isPair) || (session !== undefined && (isPair || token !== undefined));
 }
 
-function refuseTwofold(request: FastifyRequest, { session }: PresentedCredentials): never {
+function refuseTwoKinds(request: FastifyRequest, { session }: PresentedCredentials): never {
   recordAttempt(request, missing);
   if (session !== undefined) {
     const text = 'has a session, but there are other credentials too; send one or the other';
@@ -399,9 +399,9 @@ function readForm(text: string): Map<string, string> {
   const fields = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(text)) {
     if (fields.has(name)) {
-      const message = 'is there more than once';
+      const message = 'appears more than once';
       // The name is the caller's: it may be long, or a secret that lacks its name.
-      throw new Problem('invalid_request', `A parameter of the form ${message}.`, {
+      throw new Problem('invalid_request', `A form parameter ${message}.`, {
         errors: [{ parameter: name.slice(0, 40), message }],
       });
     }

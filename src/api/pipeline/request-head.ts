@@ -66,7 +66,7 @@ export function refuseUnknownPaths(paths: readonly string[]): Step {
     if (!is404 && !endsInSlash(request)) return;
     const meant = nearest(url, known);
     const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
-    throw new Problem('not_found', `There is nothing at this path.${hint} /v1/docs describes every path.`);
+    throw new Problem('not_found', `There's nothing at this path.${hint} /v1/docs describes every path.`);
   };
 }
 

@@ -111,7 +111,7 @@ export function rootRoute(home: string): Route {
     problems: ['not_found'],
     async handle({ headers: { accept } }) {
       if (!prefersHtml(accept))
-        throw new Problem('not_found', 'There is nothing at this path. The documentation is at /v1/docs.');
+        throw new Problem('not_found', "There's nothing at this path. The documentation is at /v1/docs.");
       return { status: 303, headers: { location: home, vary: 'Accept' } };
     },
   });

@@ -43,7 +43,7 @@ export const problemRoute: Route = defineRoute({
   problems: [],
   async handle({ params, headers }) {
     const { code } = params;
-    if (!isProblemCode(code)) throw new Problem('not_found', 'There is no problem with this code.');
+    if (!isProblemCode(code)) throw new Problem('not_found', "There's no problem with this code.");
     const shared = { 'cache-control': 'no-cache', vary: 'Accept' };
     if (!prefersHtml(headers.accept))
       return {

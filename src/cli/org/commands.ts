@@ -128,7 +128,7 @@ async function listAll(org: OrgConnection, json: true | undefined): Promise<void
   }));
   print(json, { objects }, () =>
     table([
-      ['OBJECT', 'LABEL', 'CUSTOM', 'CREATEABLE'],
+      ['object', 'label', 'custom', 'can create'],
       ...objects.map(({ object, label, custom, createable }) => [
         object,
         label,
@@ -157,7 +157,7 @@ async function listFields(org: OrgConnection, name: string, json: true | undefin
   }));
   print(json, { object: object.name, fields }, () =>
     table([
-      ['FIELD', 'TYPE', 'REQUIRED', 'WRITABLE', 'UNIQUE', 'EXTERNAL ID', 'VALUES'],
+      ['field', 'type', 'required', 'writable', 'unique', 'external id', 'values'],
       ...fields.map((field) => [
         ...[field.name, field.type, yesNo(field.required), yesNo(field.writable)],
         ...[yesNo(field.unique), yesNo(field.external_id), shortList(field.values)],

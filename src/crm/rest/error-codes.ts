@@ -1,4 +1,4 @@
-import { allowedValues, notOneOf, type Resource } from '../../records/resource.ts';
+import { allowedValues, longerThan, notOneOf, type Resource } from '../../records/resource.ts';
 import type { CrmError, FailureKind } from '../failure.ts';
 import { scrub } from '../mapping/names.ts';
 import type { CrmRequest } from './request.ts';
@@ -110,7 +110,7 @@ export const errorTable: readonly ErrorRow[] = [
     only: { where: '`Too many batch retries`', holds: says(/^Too many batch retries/i) },
     kind: 'rejected',
     mayBeOthers: true,
-    says: "doesn't pass the rules of the CRM.",
+    says: 'it breaks a rule in the CRM.',
     advice: 'A trigger fails with several records; the service sends fewer at once.',
   },
   { codes: ['ENTITY_IS_LOCKED'], kind: 'conflict', advice: 'End the approval, or unlock the record.' },
@@ -176,7 +176,7 @@ export const errorTable: readonly ErrorRow[] = [
     ofOrg: true,
     says({ message }) {
       const limit = /\D(\d{1,7})\)\s*$/.exec(message)?.[1];
-      return limit === undefined ? 'is too long.' : `is longer than ${limit} characters.`;
+      return limit === undefined ? 'is too long.' : longerThan(Number(limit));
     },
     advice: 'Send less, or make the field longer.',
   },
@@ -288,8 +288,8 @@ function ruleTextIn(message: string): string {
 function thrownText({ message }: CrmError, resource: Resource | undefined): string {
   const rule = scrub(ruleTextIn(message), resource);
   const name = thrownBy(message);
-  if (name === undefined) return rule || "doesn't pass the rules of the CRM.";
-  return rule ? `${rule} (${name})` : `doesn't pass the rules of the CRM: ${name} fails.`;
+  if (name === undefined) return rule || 'it breaks a rule in the CRM.';
+  return rule ? `${rule} (${name})` : `its trigger or flow ${name} failed.`;
 }
 
 /**

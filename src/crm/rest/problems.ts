@@ -135,7 +135,7 @@ function faultOf(error: CrmError, resource: Resource | undefined): { pointer: st
     if (name !== undefined) return { pointer: `#/${name}`, message };
   }
   const isOther = error.fields.length > 0;
-  return { pointer: '', message: isOther ? `a field that this API does not set: ${message}` : message };
+  return { pointer: '', message: isOther ? `a field that this API doesn't set: ${message}` : message };
 }
 
 interface LoggedError {
@@ -162,7 +162,7 @@ const longestName = 100;
 export function explain(error: CrmError, resource: Resource | undefined): string {
   const { says } = rowOf({ error, status: 400, request: resource ? { resource } : {} }) ?? {};
   const text = typeof says === 'function' ? says(error, resource) : says;
-  return text ?? "doesn't pass the rules of the CRM.";
+  return text ?? 'it breaks a rule in the CRM.';
 }
 
 function unknownReference(

@@ -56,7 +56,7 @@ export function registerWebhookCommands(program: Command, load: LoadSettings): v
 /** The state that it has now. Throws `CommandFailed` where there is nothing to replay. */
 async function replay(webhooks: WebhooksTable, id: string): Promise<WebhookState> {
   const found = await webhooks.replay(id);
-  if (found === undefined) throw new CommandFailed(`There is no webhook ${id}.`, exitNotFound);
+  if (found === undefined) throw new CommandFailed(`There's no webhook ${id}.`, exitNotFound);
   if (isMemberEvent(found.type)) return 'received';
   throw new CommandFailed(
     `Webhook ${id} has the type ${found.type}, which the gateway ignores, so there is nothing to process.`,

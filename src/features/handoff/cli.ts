@@ -89,7 +89,7 @@ async function whyNot(handoffs: HandoffsTable, id: string): Promise<CommandFaile
   const found = await handoffs.find(id);
   const message = found
     ? `Hand-off ${id} is ${found.status}, so you can't do this.`
-    : `There is no queued hand-off ${id}.`;
+    : `There's no queued hand-off ${id}.`;
   return new CommandFailed(message, exitNotFound);
 }
 

@@ -96,7 +96,7 @@ function checkModern(
   sent: string | undefined,
 ): void {
   const differs = (name: string) => {
-    const message = `The header ${name} must be there, and say what the body says.`;
+    const message = `The header ${name} is required and must match the body.`;
     return new MalformedMessage(rpcCodes.headers, message, { id });
   };
   if (meta[metaVersion] === undefined) throw missingMeta(id, metaVersion);

@@ -107,7 +107,7 @@ function resultsOf({ answers }: ToolRoute): object {
 
 const doneSchema = {
   type: 'object',
-  properties: { done: { type: 'boolean', description: 'It is done.' } },
+  properties: { done: { type: 'boolean', description: "It's done." } },
 };
 
 function shape(schema: unknown): unknown {

@@ -206,7 +206,7 @@ function stored(found: Endpoint | 'same url' | 'too many'): Endpoint {
 }
 
 function notFound(what: string): never {
-  throw new Problem('not_found', `There is no ${what} with this id.`);
+  throw new Problem('not_found', `There's no ${what} with this id.`);
 }
 
 function atStore<T>(work: () => Promise<T>): Promise<T> {

@@ -44,7 +44,7 @@ export function registerDeliveryCommands(program: Command, load: LoadSettings): 
     async run(id) {
       const delivery = await withDeliveries(load, (deliveries) => deliveries.resend(id));
       if (delivery) return delivery;
-      throw new CommandFailed(`There is no delivery ${id} to an enabled endpoint.`, exitNotFound);
+      throw new CommandFailed(`There's no delivery ${id} to an enabled endpoint.`, exitNotFound);
     },
     show: showResent,
   });

@@ -43,7 +43,7 @@ export function whyNotOffered(
   if (merchants.length === 0) return undefined;
   const found = merchants.find(({ merchant_id }) => merchant_id === merchantId);
   if (found === undefined)
-    return 'There is no restaurant with this merchant_id. GET /v1/dining/merchants lists them all.';
+    return "There's no restaurant with this merchant_id. GET /v1/dining/merchants lists them all.";
   if (found.services.some(({ service_id }) => service_id === serviceId)) return undefined;
   const known = found.services.map(({ service_id }) => service_id).join(', ');
   return `${found.name} has no service with this service_id. It has: ${known}.`;

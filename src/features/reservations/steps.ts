@@ -69,7 +69,7 @@ export const firstPoll = 5;
 const attentionPause = 900;
 /** By then no call can make the CRM booking any more. */
 const lastLook = { again: lateSeconds, looksAgain: true } satisfies Partial<Move>;
-const notDeleted = "There is no table, and the CRM booking can't be deleted";
+const notDeleted = "There's no table, and the CRM booking can't be deleted";
 
 const steps: Partial<Record<PlanState, Step>> = {
   async making_booking({ plan, fresh, systems, call }) {

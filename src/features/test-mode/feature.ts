@@ -35,7 +35,7 @@ function resetRoute(parts: ResetParts): Route {
     async handle({ consumer }) {
       const id = consumer?.id ?? '';
       if (modeOf(id) === 'live')
-        throw new Problem('not_found', 'There is nothing to reset for live credentials.');
+        throw new Problem('not_found', "There's nothing to reset for live credentials.");
       await orUnavailable(() => parts.empty(id), { keeps: 'keeps the records of test consumers' });
       return { status: 204 };
     },

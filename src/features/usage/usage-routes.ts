@@ -98,7 +98,7 @@ export function consumerUsageRoute(parts: ConsumerUsageParts): Route {
     handle({ params: { id }, query: asked, consumer: caller }) {
       const consumer = parts.findConsumer(id);
       if (!consumer || !isManagedBy(caller as Consumer, consumer))
-        throw new Problem('not_found', 'There is no consumer with this id.');
+        throw new Problem('not_found', "There's no consumer with this id.");
       return reportOn(id, asked, parts);
     },
   });

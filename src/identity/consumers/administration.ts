@@ -32,7 +32,7 @@ import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
 
 const lastRaisedName = 'crm-shares';
 /** Per cent of the calls. */
-const all = 100;
+const wholePercent = 100;
 
 interface SharesOptions {
   secrets: Pick<SecretsManager, 'read' | 'write'>;
@@ -44,12 +44,12 @@ async function requireFreeShare(
   { id, crmShare }: { id?: string; crmShare: number },
   { store }: Pick<SharesOptions, 'store'>,
 ): Promise<void> {
-  let left = all;
+  let left = wholePercent;
   for (const other of await store.list()) if (other.id !== id) left -= other.crmShare ?? 0;
   if (crmShare <= left) return;
   throw new Problem(
     'conflict',
-    `crmShare can be at most ${left}: the other consumers' shares add up to ${all - left}, and all shares to at most ${all}.`,
+    `crmShare can be at most ${left}: the other consumers' shares add up to ${wholePercent - left}, and all shares to at most ${wholePercent}.`,
   );
 }
 
@@ -350,5 +350,5 @@ function secretsUnavailable(more: string, cause: unknown): Problem {
 }
 
 function consumerNotFound(): never {
-  throw new Problem('not_found', 'There is no consumer with this id.');
+  throw new Problem('not_found', "There's no consumer with this id.");
 }

@@ -154,7 +154,7 @@ export function requireManaged(caller: Consumer, consumer: Parameters<typeof isM
 }
 
 function notManaged(): Problem {
-  return new Problem('not_found', 'There is no consumer with this id.');
+  return new Problem('not_found', "There's no consumer with this id.");
 }
 
 /**

@@ -34,7 +34,7 @@ export function markOf(subject: string): string {
 
 /** The entries as they are stored, each once. Throws `Problem` invalid_request. */
 export function checkPeople(people: readonly PersonClaim[]): PersonClaim[] {
-  const message = 'is of each token, and lets everybody in; name a claim that says who the person is';
+  const message = 'is in every token, so it would let everyone in; name a claim that says who the person is';
   const errors = people.flatMap(({ claim }, i) =>
     claimsOfTokens.has(claim) ? [{ pointer: `#/people/${i}/claim`, message }] : [],
   );

@@ -153,11 +153,11 @@ function faultsOf(permission: RequestedPermission, pointer: string): Fault[] {
     faults.push({ pointer: `${pointer}/records`, message: `must be one of ${scopes.join(', ')}` });
   }
   if (permission.records === 'own' && !ownableResources.includes(permission.resource)) {
-    const message = `may be own on ${ownableResources.join(' and ')} only`;
+    const message = `can be own only on ${ownableResources.join(' and ')}`;
     faults.push({ pointer: `${pointer}/records`, message });
   }
   if (permission.approval && !ownableResources.includes(permission.resource)) {
-    const message = `may be true on ${ownableResources.join(' and ')} only`;
+    const message = `can be true only on ${ownableResources.join(' and ')}`;
     faults.push({ pointer: `${pointer}/approval`, message });
   }
   return faults;
@@ -173,7 +173,7 @@ function fieldFaultsOf(
   const names = fieldNames(resource);
   if (names === undefined) return [{ pointer, message: "can't be named on this resource" }];
   const wrong = fields.findIndex((field) => !names.includes(field));
-  const message = `is no field of ${resource}; these are: ${names.join(', ')}`;
+  const message = `isn't a field of ${resource}; use one of ${names.join(', ')}`;
   return wrong < 0 ? [] : [{ pointer: `${pointer}/${wrong}`, message }];
 }
 

@@ -163,9 +163,9 @@ export const problems = {
   not_found: {
     status: 404,
     title: 'Not found',
-    meaning: 'There is no such path, or no record with this id. Nothing was changed.',
+    meaning: "There's no such path, or no record with this id. Nothing was changed.",
     advice: 'Check the path and the id. If the record existed, it has been deleted.',
-    example: { detail: 'There is no quote with this id.' },
+    example: { detail: "There's no quote with this id." },
   },
   method_not_allowed: {
     status: 405,
@@ -241,7 +241,7 @@ export const problems = {
     status: 422,
     title: 'The details are too large for the CRM',
     meaning:
-      "The text of `details` doesn't fit the fields that the CRM has for it: it is too long, or has too much white space in a row where it would be cut. Nothing was changed.",
+      "The text of `details` doesn't fit the fields that the CRM has for it: it's too long, or has too much white space in a row where it would be cut. Nothing was changed.",
     advice:
       'Shorten the details to what `detail` says the CRM holds. If that is 131072, the operator can deploy more fields for details.',
     example: {
@@ -311,7 +311,7 @@ export const problems = {
     meaning: 'The gateway has a bug. A write may have been executed.',
     advice:
       'Give the operator the `request_id`. With an Idempotency-Key, you can send the same request again.',
-    example: { detail: 'Something went wrong in the gateway. It is logged under the request id.' },
+    example: { detail: "Something went wrong in the gateway. It's logged under the request id." },
   },
   crm_error: {
     status: 502,

@@ -71,6 +71,13 @@ export const commandHeadings = {
   erasure: 'Personal data:',
 };
 
+/** Ends with `exitBadInput` for unknown commands and options, where Commander would end as for a failure of the service. */
+export function configureExitCodes(program: Command): void {
+  program.exitOverride(({ code, exitCode }) =>
+    process.exit(code === 'commander.error' || exitCode === 0 ? exitCode : exitBadInput),
+  );
+}
+
 export function configureHelp(program: Command): void {
   const base = new Help();
   const withoutAlias = (command: Command) => base.commandUsage(command).replaceAll(/(\w)\|[\w-]+/g, '$1');

@@ -75,7 +75,7 @@ function faultOfUrl(text: string, httpToLoopback: boolean): string | undefined {
   if (url.protocol !== 'https:' && !isPlain) return 'must start with https://';
   if (url.username + url.password !== '') return 'must not have a user name or a password';
   if (!usualPorts.has(url.port) && Number(url.port) < lowestFreePort)
-    return `must have port 443, 80, or one from ${lowestFreePort}`;
+    return `must use port 443, 80, or ${lowestFreePort} and up`;
   return undefined;
 }
 

@@ -45,7 +45,7 @@ describe('breaking what is simulated', () => {
     const response = await named.request(path, { as: named.admin });
     const { data } = (await response.json()) as { data: { title: string; watch: string }[] };
     const texts = JSON.stringify(data.map(({ title, watch }) => [title, watch]));
-    assert.match(texts, /TripForce is away/);
+    assert.match(texts, /TripForce is down/);
     assert.doesNotMatch(texts, /Salesforce/);
   });
 
@@ -84,12 +84,12 @@ describe('the page Break it', needsChromium, () => {
   test('makes an outage at a click: what is handed off waits, and is created once all is fixed', async () => {
     const { page, check, close } = await openSignedIn(browser, gateway, gateway.admin, '#/break-it');
     await page.getByRole('heading', { level: 1, name: 'Break it' }).waitFor();
-    await page.getByRole('button', { name: 'Break: Salesforce is away' }).click();
+    await page.getByRole('button', { name: 'Break: Salesforce is down' }).click();
     await strip(page).waitFor();
-    const fix = page.getByRole('button', { name: 'Fix: Salesforce is away' });
+    const fix = page.getByRole('button', { name: 'Fix: Salesforce is down' });
     await fix.waitFor();
     assert.ok(await fix.evaluate((button) => button === button.ownerDocument.activeElement));
-    await textOf(page.getByRole('listitem'), /Salesforce is away.*Clears itself/s);
+    await textOf(page.getByRole('listitem'), /Salesforce is down.*Clears itself/s);
     await check('break-it');
     const body = {
       ...{ type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId },
@@ -103,7 +103,7 @@ describe('the page Break it', needsChromium, () => {
     await page.getByText('Hotel Miramar').first().waitFor();
     await goTo(page, 'Break it');
     await page.getByRole('button', { name: 'Fix all' }).click();
-    await page.getByRole('button', { name: 'Break: Salesforce is away' }).waitFor();
+    await page.getByRole('button', { name: 'Break: Salesforce is down' }).waitFor();
     await strip(page).waitFor({ state: 'detached' });
     await eventually(async () => {
       const [record] = await gateway.org.records('Quote__c', { External_Id__c: id });

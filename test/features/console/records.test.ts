@@ -128,7 +128,7 @@ describe('records in a browser', {
     const { id } = await makeQuote('Gone by noon');
     await send(`/v1/quotes/${id}`, { method: 'DELETE' });
     const { page, check, close } = await open(gateway.console, `#/records/quotes/${id}`);
-    await textOf(page.getByRole('alert'), /There is no quote/);
+    await textOf(page.getByRole('alert'), /There's no quote/);
     await textOf(history(page), /asked to delete this quote/);
     await check('record-deleted');
     await close();

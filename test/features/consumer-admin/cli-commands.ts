@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { registerConsumerCommands } from '../../../src/features/consumer-admin/cli/consumer.ts';
 import { createConsumers } from '../../../src/identity/consumers/consumers.ts';
+import { configureExitCodes } from '../../../src/platform/command-line/command.ts';
 import { createLog } from '../../../src/platform/observability/log.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../../src/platform/secrets/file.ts';
@@ -12,6 +13,7 @@ const fieldNames = fieldNamesOf(() => listOf(resourcesOf()));
 /** The consumer commands on the secrets folder of the first argument. */
 export async function runCommandLine([dir = '', ...args]: readonly string[]): Promise<void> {
   const program = new Command('handoff');
+  configureExitCodes(program);
   registerConsumerCommands(program, async (opened) => {
     const secrets = createFileSecretsManager({ dir });
     opened.defer(() => secrets.close());

@@ -199,7 +199,7 @@ describe('handoff consumer', () => {
     const { id } = JSON.parse((await run(...createArgs, '--json')).stdout);
     assert.deepEqual(JSON.parse((await run('revoke', id, '--json')).stdout), { id, revoked: true });
     const again = await run('revoke', id);
-    assert.deepEqual([again.code, again.stderr], [1, 'error: There is no consumer with this id.\n']);
+    assert.deepEqual([again.code, again.stderr], [1, "error: There's no consumer with this id.\n"]);
     assert.deepEqual(JSON.parse((await run('list', '--json')).stdout), []);
   });
 
@@ -253,6 +253,6 @@ describe('handoff consumer', () => {
 
   it('ends with code 1 for a consumer that is not there', async () => {
     const { code, stderr } = await run('show', 'con_0000000000000000');
-    assert.deepEqual([code, stderr], [1, 'error: There is no consumer con_0000000000000000.\n']);
+    assert.deepEqual([code, stderr], [1, "error: There's no consumer con_0000000000000000.\n"]);
   });
 });

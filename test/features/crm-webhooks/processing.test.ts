@@ -290,7 +290,7 @@ describe('handoff webhook', { skip: !postgres && 'no PostgreSQL' }, () => {
 
   test('refuses in words what is not there, is ignored, or is no state', async () => {
     const unknown = await run('replay', 'msg_none');
-    assert.deepEqual([unknown.code, unknown.stderr], [1, 'error: There is no webhook msg_none.\n']);
+    assert.deepEqual([unknown.code, unknown.stderr], [1, "error: There's no webhook msg_none.\n"]);
     const ignored = await run('replay', 'msg_b');
     assert.equal(ignored.code, 1);
     assert.match(ignored.stderr, /account\.merged, .* ignores/);

@@ -197,7 +197,7 @@ describe('the words of tools', () => {
     const reader = callers[3] as Credentials;
     const unknown = { merchant_id: 'nowhere', service_id: 'table', start_at: slotInDays(40), party_size: 2 };
     const { detail } = (await call('check_table', unknown, reader)).structuredContent;
-    assert.equal(detail, 'There is no restaurant with this merchant_id. list_restaurants lists them all.');
+    assert.equal(detail, "There's no restaurant with this merchant_id. list_restaurants lists them all.");
     const held = await call('reserve_table', newReservation(gateway.org.memberId));
     const problems = [
       await call('update_booking', { id: held.structuredContent['id'], status: 'x' }),

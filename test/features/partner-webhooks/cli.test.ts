@@ -46,6 +46,6 @@ test('handoff delivery lists deliveries and sends one again, beside a running se
   await receiver.until(2);
   const unknown = await handoff('resend', 'dlv_1');
   assert.equal(unknown.code, 1);
-  assert.match(unknown.stderr, /There is no delivery dlv_1/);
+  assert.match(unknown.stderr, /There's no delivery dlv_1/);
   assert.equal((await handoff('list', '--status', 'x')).code, 2);
 });

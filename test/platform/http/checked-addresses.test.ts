@@ -109,9 +109,9 @@ describe('URLs', () => {
     'javascript:alert(1)': 'must start with https://',
     'https://user@hooks.example/': 'must not have a user name or a password',
     'https://user:password@hooks.example/': 'must not have a user name or a password',
-    'https://hooks.example:22/': 'must have port 443, 80, or one from 1024',
-    'https://hooks.example:0/': 'must have port 443, 80, or one from 1024',
-    'https://hooks.example:1023/': 'must have port 443, 80, or one from 1024',
+    'https://hooks.example:22/': 'must use port 443, 80, or 1024 and up',
+    'https://hooks.example:0/': 'must use port 443, 80, or 1024 and up',
+    'https://hooks.example:1023/': 'must use port 443, 80, or 1024 and up',
   };
   for (const [url, fault] of Object.entries(faults)) {
     test(`${url} ${fault}`, async () => assert.equal(await rulesOf().faultOf(url), fault));

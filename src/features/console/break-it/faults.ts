@@ -11,7 +11,7 @@ export interface Breakage {
 export const breakages: readonly Breakage[] = [
   {
     name: 'salesforce_away',
-    title: 'Salesforce is away',
+    title: 'Salesforce is down',
     watch:
       'Hand off a sample. It’s saved and appears under Waiting, and a strip on every page counts down to the next try. Click Fix, ' +
       'and the record is created on its own.',
@@ -22,7 +22,7 @@ export const breakages: readonly Breakage[] = [
     name: 'salesforce_slow',
     title: 'Salesforce is slow',
     watch:
-      'Every call takes 6 seconds longer. A hand-off still answers within 5 seconds, as accepted. Health shows the latency.',
+      'Every call takes 6 seconds longer. A hand-off is still answered within 5 seconds, and saved for later. Health shows the latency.',
     system: 'crm',
     fault: { effect: { kind: 'latency', ms: 6000 } },
   },
@@ -60,7 +60,7 @@ export const breakages: readonly Breakage[] = [
   },
   {
     name: 'trigger_throws',
-    title: 'A trigger throws',
+    title: 'A trigger fails',
     watch:
       'An Apex trigger fails on every write. Hand off a sample. It’s refused with the trigger’s own error, since retrying wouldn’t help.',
     system: 'crm',
@@ -76,7 +76,7 @@ export const breakages: readonly Breakage[] = [
   },
   {
     name: 'dining_away',
-    title: 'The dining partner is away',
+    title: 'The dining partner is down',
     watch:
       'Tables can’t be reserved, and Health shows which part is down. Quotes and bookings work as usual.',
     system: 'dining',

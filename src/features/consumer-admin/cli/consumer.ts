@@ -57,10 +57,6 @@ export function registerConsumerCommands(program: Command, open: OpenConsumers):
     heading: 'access',
     description: 'programs that call the API, and their credentials',
   });
-  // Commander would end with code 1 for an unknown option, as for a failure of the service.
-  group.exitOverride(({ code, exitCode }) =>
-    process.exit(code === 'commander.error' || exitCode === 0 ? exitCode : exitBadInput),
-  );
   registerCreate(group, open);
   registerUpdate(group, open);
   registerList(group, open);
@@ -138,7 +134,7 @@ function registerShow(group: Command, open: OpenConsumers): void {
         checkInput: () => checkId(id),
         work: async (opened) => {
           const found = await opened.store.find(id);
-          if (found === undefined) throw new CommandFailed(`There is no consumer ${id}.`, exitNotFound);
+          if (found === undefined) throw new CommandFailed(`There's no consumer ${id}.`, exitNotFound);
           await printOne(json, found.consumer, opened);
         },
       }),

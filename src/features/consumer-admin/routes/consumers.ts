@@ -271,5 +271,5 @@ function rotateRoute({ administration }: ConsumersContext): Route {
 /** The id in the path. Throws `not_found` for a live consumer where the caller is a test consumer. */
 function seen({ id }: { id: string }, caller: Consumer | undefined): string {
   if (modeOf(caller?.id) === 'live' || modeOf(id) === 'test') return id;
-  throw new Problem('not_found', 'There is no consumer with this id.');
+  throw new Problem('not_found', "There's no consumer with this id.");
 }

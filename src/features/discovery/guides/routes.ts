@@ -23,7 +23,7 @@ export function guideRoutes(publicUrl: () => string): Route[] {
   const answer = async (name: string, headers: Parameters<typeof answerWith>[1]) => {
     const page = (await pages()).get(name);
     if (page === undefined)
-      throw new Problem('not_found', `There is no such guide. ${guidesPath} lists them all.`);
+      throw new Problem('not_found', `There's no such guide. ${guidesPath} lists them all.`);
     const own = { 'cache-control': 'no-cache', vary: 'Accept' };
     return prefersHtml(headers.accept)
       ? answerWith(page.html, headers, { ...own, 'content-security-policy': guidePolicy })

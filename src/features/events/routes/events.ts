@@ -110,7 +110,7 @@ export const eventSchema = Type.Object(
     data_omitted: Type.Optional(
       Type.Boolean({
         description:
-          "True if the data is left out: it is too long, was erased, or the permission names fields and this isn't a record. Read " +
+          "True if the data is left out: it's too long, was erased, or the permission names fields and this isn't a record. Read " +
           'the resource.',
       }),
     ),

@@ -258,7 +258,7 @@ function retryRoute(handoffs: Handoffs): Route {
     request: { params },
     answers: {
       202: {
-        description: 'It is being retried.',
+        description: "It's being retried.",
         schema: acceptance,
         headers: { Location: 'Where the hand-off can be read.' },
       },
@@ -286,7 +286,7 @@ function cancelRoute(handoffs: Handoffs): Route {
       'consumer needs the permission to write only.',
     permission: byType(handoffs, 'delete', 'write'),
     request: { params },
-    answers: { 204: { description: 'It is cancelled.' } },
+    answers: { 204: { description: "It's cancelled." } },
     problems: ['not_found', 'conflict', 'approval_required', 'store_unavailable'],
     async handle({ params: { externalId: id }, consumer }) {
       const handoff = await find(handoffs, id, consumer, mayTakeBack);
@@ -335,7 +335,7 @@ export async function find(
   if (handoff === undefined)
     throw new Problem(
       'not_found',
-      'There is no queued hand-off with this id. Hand-offs that were answered 201 are quotes and bookings.',
+      "There's no queued hand-off with this id. Hand-offs that were answered 201 are quotes and bookings.",
     );
   const action = typeof needed === 'string' ? needed : needed(handoff, caller);
   requireOneOf(caller, [{ resource: targets[handoff.type].collection, action }]);

@@ -45,7 +45,7 @@ function approveRoute(handoffs: Handoffs): Route {
     method: 'POST',
     operationId: 'approveHandoff',
     summary: 'Approve a hand-off',
-    description: `It is then delivered. ${who}`,
+    description: `It's then delivered. ${who}`,
     permission: byType(handoffs, 'write'),
     conditional: 'If-Match',
     tool: {
@@ -60,7 +60,7 @@ function approveRoute(handoffs: Handoffs): Route {
     request: { params },
     answers: {
       202: {
-        description: 'It is delivered.',
+        description: "It's delivered.",
         schema: handoffSchema,
         headers: { Location: 'Where the hand-off can be read.' },
       },
@@ -97,7 +97,7 @@ function rejectRoute(handoffs: Handoffs): Route {
     method: 'POST',
     operationId: 'rejectHandoff',
     summary: 'Reject a hand-off',
-    description: `It is never delivered. ${who}`,
+    description: `It's never delivered. ${who}`,
     permission: byType(handoffs, 'write'),
     conditional: 'If-Match',
     tool: {
@@ -110,7 +110,7 @@ function rejectRoute(handoffs: Handoffs): Route {
       matches,
     },
     request: { params, body },
-    answers: { 200: { description: 'It is rejected.', schema: handoffSchema } },
+    answers: { 200: { description: "It's rejected.", schema: handoffSchema } },
     problems,
     ...byNow(handoffs),
     async handle({ params: { externalId: id }, body: { reason }, ...request }) {

@@ -187,8 +187,7 @@ export const acceptance = Type.Object(
   {
     type: handoffType,
     status: Type.Enum(['accepted', 'awaiting_approval'], {
-      description:
-        'It is stored, and delivered to the CRM: at once or once another consumer has approved it.',
+      description: "It's stored, and delivered to the CRM: at once or once another consumer has approved it.",
     }),
     external_id: quote.fields.id.schema,
   },

@@ -171,6 +171,6 @@ function historyRoute(history: History, { type, path, operationId, what, permiss
 async function answerFrom(history: History, subject: HistorySubject, consumer: Consumer, call: Call) {
   const data = await history(subject, { consumer, call });
   if (data === undefined)
-    throw new Problem('not_found', 'There is nothing with this id, and no history of it.');
+    throw new Problem('not_found', "There's nothing with this id, and no history of it.");
   return json(200, { data }, { 'cache-control': 'private, no-cache' });
 }

@@ -158,7 +158,7 @@ function simpleResult({ id, method, params, isModern }: McpRequest, consumer: Ca
     case 'legacy ping':
       return {};
     default:
-      throw new MalformedMessage(rpcCodes.method, 'There is no such method.', {
+      throw new MalformedMessage(rpcCodes.method, "There's no such method.", {
         id,
         status: isModern ? 404 : 200,
       });
@@ -174,7 +174,7 @@ function readCall({ id, params }: McpRequest, tools: Tools) {
   const { name, arguments: given = {} } = params;
   const route = typeof name === 'string' ? tools.get(name) : undefined;
   if (route === undefined)
-    throw new MalformedMessage(rpcCodes.params, 'There is no such tool.', { id, status: 200 });
+    throw new MalformedMessage(rpcCodes.params, "There's no such tool.", { id, status: 200 });
   if (!isFields(given))
     throw new MalformedMessage(rpcCodes.params, 'arguments must be an object.', { id, status: 200 });
   return { route, given };

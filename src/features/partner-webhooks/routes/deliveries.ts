@@ -83,7 +83,7 @@ function resendRoute(endpoints: EndpointAdministration): Route {
     permission: { resource: 'webhooks', action: 'write' },
     request: { params: deliveryParams, body: Type.Object({}, { additionalProperties: false }) },
     bodyOptional: true,
-    answers: { 202: { description: 'It is being resent.', schema: deliverySchema } },
+    answers: { 202: { description: "It's being resent.", schema: deliverySchema } },
     problems: ['not_found', 'conflict', 'store_unavailable'],
     handle: async ({ params, consumer }) =>
       json(202, viewOfDelivery(await endpoints.resend(consumer as Consumer, params.id, params.deliveryId))),

@@ -62,7 +62,7 @@ function chooseRoute(services: SessionServices): Route {
       requireSame({ headers }, open.consumer, open);
       const consumer = (await services.sessions.consumersFor(open)).find(({ id }) => id === consumer_id);
       if (consumer === undefined)
-        throw new Problem('not_found', 'There is no consumer with this id that you can act as.');
+        throw new Problem('not_found', "There's no consumer with this id that you can act as.");
       if (!(await services.sessions.choose(session, consumer))) throw hasEnded();
       return json(200, await viewOf({ ...open, consumer }, services), headersFor(open));
     },

@@ -203,7 +203,7 @@ export function idOf(params: unknown): string {
 }
 
 export function recordNotFound({ name }: Resource): Problem {
-  return new Problem('not_found', `There is no ${name} with this id.`);
+  return new Problem('not_found', `There's no ${name} with this id.`);
 }
 
 export function subjects({ name }: Resource): HistorySubject['type'][] {

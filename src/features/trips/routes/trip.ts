@@ -226,5 +226,5 @@ async function readMembers(parts: TripParts, found: readonly (FieldValues | unde
 }
 
 function notFound(): Problem {
-  return new Problem('not_found', 'There is no trip with this id that these credentials can see.');
+  return new Problem('not_found', "There's no trip with this id that these credentials can see.");
 }

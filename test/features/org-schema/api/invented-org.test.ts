@@ -346,9 +346,7 @@ describe('an invented org changes while hand-offs, trips, checks and reservation
     const response = await reserve();
     const { code, errors } = (await response.json()) as { code: string; errors: Json[] };
     assert.deepEqual([response.status, code], [422, 'crm_rejected']);
-    assert.deepEqual(errors, [
-      { pointer: '', message: "doesn't pass the rules of the CRM: FareAudit fails." },
-    ]);
+    assert.deepEqual(errors, [{ pointer: '', message: 'its trigger or flow FareAudit failed.' }]);
     await change({ triggers: [] });
     assert.equal((await reserve()).status, 201);
   });

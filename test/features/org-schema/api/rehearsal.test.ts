@@ -266,9 +266,7 @@ describe('an administrator changes the org', () => {
     const response = await handOff();
     const { code, errors } = (await response.json()) as ProblemBody;
     assert.deepEqual([response.status, code], [422, 'crm_rejected']);
-    assert.deepEqual(errors, [
-      { pointer: '', message: "doesn't pass the rules of the CRM: OfferScore fails." },
-    ]);
+    assert.deepEqual(errors, [{ pointer: '', message: 'its trigger or flow OfferScore failed.' }]);
     const logged = gateway.logLines.filter(({ message }) => message === 'Salesforce refused a record').at(-1);
     assert.match(JSON.stringify(logged?.facts['errors']), /"thrown_by":"OfferScore"/);
     assert.ok((await rejected(offers, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY')) > 0);
