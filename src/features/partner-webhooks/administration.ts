@@ -91,8 +91,13 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
     async rotateSecret(consumer, id, graceHours) {
       await find(consumer, id);
       const previousUntil = new Date(wallMs() + graceHours * 3_600_000);
-      const secret = await atSecrets(() => secrets.renew(id, previousUntil));
-      await atStore(() => endpoints.noteNewSecret(id));
+      const secret = await orRotateAgain(async () => {
+        const made = await atSecrets(() => secrets.renew(id, previousUntil));
+        const note = () => endpoints.noteNewSecret(id);
+        // Once more where a connection breaks: until it is noted, replicas sign with what they have read before.
+        await atStore(() => note().catch(note));
+        return made;
+      });
       return { secret, previous_expires_at: previousUntil.toISOString() };
     },
     ...administerDeliveries(options, find),
@@ -211,6 +216,17 @@ function notFound(what: string): never {
 
 function atStore<T>(work: () => Promise<T>): Promise<T> {
   return orUnavailable(work, { keeps: 'keeps webhook endpoints' });
+}
+
+/** A secret that nobody was shown may be in force where this fails. */
+async function orRotateAgain<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof Problem) || error.status !== 503) throw error;
+    const detail = `${error.message} It's unknown whether the secret was replaced; rotate it again.`;
+    throw new Problem(error.code, detail, error.facts);
+  }
 }
 
 async function atSecrets<T>(work: () => Promise<T>): Promise<T> {
