@@ -101,6 +101,7 @@ function takeField(field: Field, name: string, checked: Checked): void {
   const size = checked.sizes.get(name);
   if (field.columns !== undefined && size !== undefined) field.columns = { ...field.columns, size };
   field.values = checked.values.get(name);
+  field.length = checked.lengths.get(name);
   if (field.added === undefined) return;
   const type = checked.types.get(name);
   field.added.type = type;

@@ -10,6 +10,7 @@ export interface Checked {
   missing: Set<string>;
   types: Map<string, OrgType>;
   values: Map<string, readonly string[]>;
+  lengths: Map<string, number>;
   /** UTF-16 code units of each column of a long text, by API name. */
   sizes: Map<string, number>;
   slow: string[];
@@ -74,6 +75,7 @@ export function checkResource(resource: Resource, described: Described, memberOb
     missing: new Set(),
     types: new Map(),
     values: new Map(),
+    lengths: new Map(),
     sizes: new Map(),
     slow: [],
   };
@@ -152,6 +154,7 @@ function checkField(one: FieldToCheck, found: DescribedField | undefined, checke
 
 function noteType({ name, field }: FieldToCheck, found: DescribedField, checked: Checked): void {
   if (found.type === 'picklist' && found.restrictedPicklist) checked.values.set(name, found.values);
+  if (found.length > 0) checked.lengths.set(name, found.length);
   const type = field.added && typeOf(found);
   if (type !== undefined) checked.types.set(name, type);
 }

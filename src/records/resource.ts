@@ -36,6 +36,8 @@ export interface Field<S extends TSchema = TSchema> {
   /** The org has nothing for it: it is null in answers, and never written. */
   isAbsent?: true;
   values?: readonly string[] | undefined;
+  /** UTF-16 units that the org's column holds at most; undefined where it doesn't say. */
+  length?: number | undefined;
   added?: {
     type: OrgType | undefined;
     first?: OrgType | undefined;
@@ -150,6 +152,10 @@ const mostShown = 50;
 export function notOneOf(values: readonly string[]): string {
   const list = values.slice(0, mostShown).join(', ');
   return `isn't one of the values that the CRM allows${list && `: ${list}`}.`;
+}
+
+export function longerThan(length: number): string {
+  return `is longer than ${length} characters.`;
 }
 
 export function added(column: string, { from, description, ...access }: AddedOptions): Field {

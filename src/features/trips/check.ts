@@ -9,7 +9,7 @@ import type { Resources } from '../../records/mapping.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { MemberCache, RecordCopy } from '../../records/offers.ts';
 import { handedOffFields } from '../../records/quotes-and-bookings.ts';
-import { notOneOf, type Resource } from '../../records/resource.ts';
+import { type Field, longerThan, notOneOf, type Resource } from '../../records/resource.ts';
 import {
   type HandoffType,
   needsApprovalToUpdate,
@@ -172,12 +172,18 @@ function orgProblems({ fit }: Resource, names: readonly string[]): Problem[] {
 
 function valueProblems({ fields, fit }: Resource, sound: SoundOffer): Problem[] {
   return (['name', 'source'] as const).flatMap((name) => {
-    const [value, values] = [sound[name], fields[name]?.values];
-    if (value === undefined || values === undefined || values.includes(value)) return [];
-    const [pointer, message] = [`#/result/${name}`, notOneOf(values)];
+    const message = refusalOf(sound[name], fields[name]);
+    if (message === undefined) return [];
+    const pointer = `#/result/${name}`;
     const facts = { errors: [{ pointer, message }], ...fit.lookAgain(`value of ${pointer}`) };
     return [new Problem('crm_rejected', `The CRM refuses the record: ${name} ${message}`, facts)];
   });
+}
+
+function refusalOf(value = '', { values, length = value.length }: Partial<Field> = {}): string | undefined {
+  if (value === '') return undefined;
+  if (values !== undefined && !values.includes(value)) return notOneOf(values);
+  return value.length > length ? longerThan(length) : undefined;
 }
 
 /** Throws where nobody can say whether there is such a member. */

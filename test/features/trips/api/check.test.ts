@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway, useGateway } from '../../../support/gateway.ts';
 import { offerFor, tripFor } from '../../../support/handoffs.ts';
-import { assertProblem } from '../../../support/problems.ts';
+import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
 
 interface Checked {
   ok: boolean;
@@ -76,6 +76,19 @@ describe('a check before a hand-off', () => {
       400,
       'invalid_request',
       '#',
+    );
+  });
+
+  test("tells a name that is too long for the org's field, as the hand-off is refused", async () => {
+    const result = { name: '🏨'.repeat(200), source: 'b', details: {} };
+    const body = offerFor(gateway.org.memberId, { result });
+    const { problems } = await check('/api/v1/handoff/check', body);
+    const refused = await gateway.request('/api/v1/handoff', { body });
+    const { code, errors } = (await refused.json()) as ProblemBody;
+    assert.equal(code, 'crm_rejected');
+    assert.deepEqual(
+      problems.map((problem) => [problem.code, problem.errors]),
+      [[code, errors]],
     );
   });
 
