@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createJobQueue, type JobQueue } from '../../src/platform/jobs/job-queue.ts';
+import { createJobQueue } from '../../src/platform/jobs/job-queue.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import type { Database } from '../../src/platform/store/database.ts';
 import { openPostgres } from '../../src/platform/store/postgres.ts';
@@ -15,7 +15,7 @@ const expired = 30_000;
 describe('the job that clears the ledger', { skip: !postgres && 'no PostgreSQL' }, () => {
   let database: Database;
   let gateway: TestGateway;
-  let jobs: JobQueue;
+  let jobs: ReturnType<typeof createJobQueue>;
 
   before(async () => {
     const { url } = postgres as PostgresDatabase;

@@ -101,8 +101,6 @@ export function createJobQueue({ database, log, metrics, jobs }: JobQueueOptions
   };
 }
 
-export type JobQueue = ReturnType<typeof createJobQueue>;
-
 const repeatMs = 60_000;
 
 class QueueFailures {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { createJobQueue, type JobQueue } from '../../../../src/platform/jobs/job-queue.ts';
+import { createJobQueue } from '../../../../src/platform/jobs/job-queue.ts';
 import { createMetrics } from '../../../../src/platform/observability/metrics.ts';
 import type { Database } from '../../../../src/platform/store/database.ts';
 import { openPostgres } from '../../../../src/platform/store/postgres.ts';
@@ -16,7 +16,7 @@ const postgres = await usePostgres();
 describe('a trip that nobody has finished', { skip: !postgres && 'no PostgreSQL' }, () => {
   let database: Database;
   let gateway: TestGateway;
-  let jobs: JobQueue;
+  let jobs: ReturnType<typeof createJobQueue>;
 
   before(async () => {
     const { url } = postgres as PostgresDatabase;
