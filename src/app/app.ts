@@ -129,7 +129,7 @@ export function createApp(settings: Settings, log: Log, { workerMetrics, stores 
       return starting;
     },
     close: async (): Promise<void> => {
-      // What is still open near the end is cut, so that there is time to save all else.
+      // Connections that are still open near the end are cut, so that there is time to save all else.
       const cut = setTimeout(
         () => server?.server.closeAllConnections(),
         (settings.shutdownSeconds - 1) * 1000,

@@ -57,7 +57,7 @@ function platformJobs(
         events: audit.deleteOldEvents,
         networks: audit.deleteOldNetworks,
         uses: async (signal) => {
-          // Of consumers that couldn't be read all keys would seem to be gone.
+          // All keys of consumers that couldn't be read would seem to be gone.
           if (directory.status().connected) await audit.deleteOldUses(directory.newestFirst(), signal);
         },
       },

@@ -165,7 +165,7 @@ export class CrmHealth {
     const shared = parseObject(await this.#options.cache.get(this.#key).catch(() => undefined));
     if (shared?.['connection'] !== this.#options.connectionHash) return false;
     const { connected, at, user, reason } = shared;
-    // What this process has seen itself is newer.
+    // This process has seen something newer itself.
     if (typeof connected !== 'boolean' || typeof at !== 'number' || at <= this.#checkedAt) return false;
     if (connected && !isUser(user)) return false;
     this.#connected = connected;

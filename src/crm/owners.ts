@@ -206,7 +206,7 @@ const ownerCodes = [
 
 /** Whether the org may have refused a record for its owner: an id that it does not name is perhaps that of another. */
 function isOwnerRefusal(error: unknown): boolean {
-  // Of several writes, the first refusal is the cause.
+  // The first refusal of several writes is the cause.
   const failure = error instanceof CrmFailure ? error : (error as { cause?: unknown } | undefined)?.cause;
   if (!(failure instanceof CrmFailure)) return false;
   const { errors = [], error: first } = failure.facts;
@@ -273,7 +273,7 @@ async function rowsOf(query: RowsQuery, client: Client, call: Call): Promise<rea
     const answer = await client.send({ operation: 'query', effect: 'read', method: 'GET', path }, call);
     return readPage(answer, client.dataPath).rows;
   } catch (error) {
-    // What is answered to a caller names its cause.
+    // An error that is answered to a caller names its cause.
     const { cause } = error as Error;
     if (!(cause instanceof CrmFailure && refusals.includes(cause.kind))) throw error;
     return undefined;

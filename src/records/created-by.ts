@@ -35,7 +35,7 @@ export const createdByFields = {
     description: 'True: the person had signed in. Null where the org has no field for it.',
     example: false,
     ...part,
-    // Of a newer package than the others.
+    // The field is of a newer package than the others.
     optional: 'verified',
     isSpare: true,
   }),

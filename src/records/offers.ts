@@ -41,7 +41,7 @@ export type RequireFreeBooking = (externalId: string, call: Call) => Promise<voi
 export const requireFreeBooking = defineOffer<RequireFreeBooking>('the check that a booking is free');
 
 interface TestWorlds {
-  /** Each deletes its part of a test consumer's world that is at least so many days old. */
+  /** Each deletes its part of a test consumer's world that is at least this many days old. */
   readonly emptying: Set<(consumerId: string, days: number) => Promise<void>>;
 }
 

@@ -41,7 +41,7 @@ function problemOf(error: FastifyError, request: FastifyRequest): Problem {
   const problem = problemOfFramework(error, readOnlyFields, takesForm) ?? problemOfError(error);
   const isDenied = problem.code === 'permission_denied' || problem.code === 'approval_required';
   if (isDenied && request.attempt) request.attempt.result = 'permission_denied';
-  // Of what could have been passed on and was not, all faults come after the limit.
+  // A request that could have been passed on, and was not, has its faults after the limit.
   return (passesOn && !request.isPassedOn && request.limitRefusal) || problem;
 }
 
@@ -64,7 +64,7 @@ function sendProblem(
   reply: FastifyReply,
   { log, tokens }: { log: Log; tokens: BearerTokens | undefined },
 ): void {
-  // What the service's own budget refuses has not failed; its request line says 503, and a metric counts it.
+  // A request that the service's own budget refuses has not failed; its line says 503, and a metric counts it.
   if (problem.status >= 500 && problem.facts.isBudgetExhausted !== true)
     logFailure(problem, request, reply, log);
   markTest(request, reply);

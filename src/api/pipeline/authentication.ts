@@ -380,7 +380,7 @@ export function admitByForm(route: Route, authenticators: Authenticators): Step 
   if (form === undefined) return undefined;
   const { sessions, limits } = authenticators;
   return async (request, reply) => {
-    // Of a request that cannot be read: it names nobody.
+    // A request that cannot be read names nobody.
     recordAttempt(request, missing);
     if (presentedBy(request, sessions).session) requireOwnPage(request, reply, route, limits);
     const fields = readForm(decode(bytesOf(request)));

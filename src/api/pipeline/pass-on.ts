@@ -16,7 +16,7 @@ declare module 'fastify' {
 
 export interface PassedKey {
   key: string;
-  /** For so long a repeat is answered alike; undefined: as long as a key is kept. */
+  /** For this long a repeat is answered alike; undefined: as long as a key is kept. */
   repeatWindowSeconds: number | undefined;
 }
 

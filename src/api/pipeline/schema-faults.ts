@@ -202,7 +202,7 @@ function describe({ message, ...place }: Fault): string {
 function toFault(path: string, message: string, context: string | undefined): Fault {
   // A name cut in the middle of a character, or sent so, has no form in a URI.
   if (context === 'body') return { pointer: `#${encodeURI(path.toWellFormed())}`, message };
-  // Of one that is repeated, each is the same parameter.
+  // Repeats are the same parameter.
   return { parameter: path.slice(1).replace(/\/\d+$/, ''), message };
 }
 

@@ -17,7 +17,7 @@ import type { ItemOutcome } from './operation.ts';
  */
 
 const sentAtOnce = 8;
-/** Untested records are sent in one of so many rounds. */
+/** Untested records are sent in one of this many rounds. */
 const roundsBetweenUntested = 3;
 /** Calls that a batch may need beyond one for each of its records; as they are used up, records are sent one by one. */
 const furtherCalls = 50;

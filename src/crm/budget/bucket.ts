@@ -13,7 +13,7 @@ export const syncEveryMs = 20_000;
 const goneAfterMs = 60_000;
 /** Milliseconds after which a write that a replica has registered as waiting no longer counts. */
 const writeGoneAfterMs = 5000;
-/** A call that has been available for so long may go to any write: the replica with the oldest one may be gone. */
+/** A call that has been available for this long may go to any write: the replica with the oldest one may be gone. */
 const unclaimedMs = 100;
 const clockErrorMs = 50;
 export const largestLease = 20;
@@ -65,7 +65,7 @@ export interface SyncRequest {
   most: number;
   /** How long its oldest write has waited, in milliseconds. */
   writeWaitedMs?: number | undefined;
-  /** The org's quota as the CRM last reported it to this replica, so many milliseconds ago. */
+  /** The org's quota as the CRM last reported it to this replica, this many milliseconds ago. */
   org?: { used: number; limit: number; ageMs: number } | undefined;
   leaves?: boolean;
 }

@@ -144,7 +144,7 @@ export class CallBudget {
     return this.#lease === 0 && this.isShort;
   }
 
-  /** Milliseconds until so many calls can be made, as far as is known. */
+  /** Milliseconds until this many calls can be made, as far as is known. */
   untilCallsMs(calls: number): number {
     const lacking = calls - this.#lease;
     return lacking <= 0 ? 0 : Math.max(0, lacking - this.#available) / this.#rate;

@@ -15,7 +15,7 @@ export type CallKind = 'write' | 'read' | 'poll';
 export const pollShare = 0.1;
 const mostPolls = 5;
 
-/** One call in so many goes to the next tenant in rotation, so that no tenant starves. */
+/** One call in this many goes to the next tenant in rotation, so that no tenant starves. */
 const callsPerRotation = 25;
 /**
  * Writes go before reads unless the readers' credit exceeds the writers' by more than this; while reads go first, the

@@ -38,7 +38,7 @@ export function scrub(text: string, resource: Resource | undefined): string {
     .slice(0, 4 * longestMessage)
     .replace(/<(?:br|\/?(?:p|li|div))\b[^<>]*>/gi, ' ')
     .replace(/<\/?[a-z][^<>]*>/gi, '')
-    // What is left of tags within tags.
+    // Rest of tags within tags.
     .replace(/<(?=[/a-z])/gi, '')
     .replace(/\b(?:Class|Trigger)\.[\w.]+:? line \d+, column \d+/g, ' ');
   const named = withoutIds(plain).replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));

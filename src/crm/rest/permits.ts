@@ -224,7 +224,7 @@ interface CallGateOptions {
  *   open      calls are refused at once, until `probeAt`
  *   probing   one call is in flight to see whether the CRM is back; the others are refused
  *
- *   closed -> open      so many calls in a row were not answered
+ *   closed -> open      this many calls in a row were not answered
  *   open -> probing     `probeAt` is over and a call comes
  *   probing -> closed   the CRM answered, whatever it said
  *   probing -> open     it did not: the pause doubles

@@ -119,7 +119,7 @@ export class CrmClient {
 
   /** Its first call uses the permit, where one is given. Throws `CrmFailure`. */
   async execute(request: CrmRequest, call: Call | BatchCall, permit?: Permit): Promise<CrmAnswer> {
-    // What became of work that failed before shows nothing of the CRM.
+    // The outcome of work that failed before shows nothing of the CRM.
     if (call.background === 'alone') return this.#executeWithRepeats(request, call, permit);
     const { onOutcome } = this.#options;
     try {
@@ -150,7 +150,7 @@ export class CrmClient {
         failure = error;
         given = undefined;
       }
-      // What is tried alone, or as a probe, is not repeated.
+      // Requests that are tried alone, or as a probe, are not repeated.
       if (isAlone(call) || !isRepeatable(failure, request)) throw failure;
       const pauseMs = this.retryBudget.pauseBeforeRepeat(failure, call, tried);
       if (pauseMs === undefined) throw failure;

@@ -18,7 +18,7 @@ export function isRepeatable(failure: CrmFailure, { effect, records = 1 }: CrmRe
   // One of several records may cause it time after time: it is looked for.
   if (records > 1 && effect !== 'read' && isOfRecords(failure)) return false;
   if (nothingDone.includes(kind)) return true;
-  // What a write has done is looked at first.
+  // A write is repeated only after a look at what it has done.
   if (effect !== 'read' || !uncertainKinds.includes(kind)) return false;
   // A batch may be too much for one call: it is sent in halves.
   return kind !== 'timeout' || records === 1;
@@ -53,7 +53,7 @@ export function withUnknownOutcome(failure: CrmFailure): CrmFailure {
 
 /** One repeat for ten calls: while the CRM fails, repeats must not add much to its load. */
 const repeatsPerCall = 0.1;
-/** With few calls, so many repeats a second all the same, and so many at once. */
+/** With few calls, this many repeats a second all the same, and this many at once. */
 const repeatsPerSecond = 5;
 const mostRepeats = 25;
 

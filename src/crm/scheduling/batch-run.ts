@@ -55,7 +55,7 @@ export class BatchRun {
     const call: BatchCall = {
       ...options.call,
       deadline: Math.min(...requests.map(({ deadline }) => deadline)),
-      // What it needs beyond this one call is part of a write that was begun.
+      // Calls beyond this one are part of a write that was begun.
       isWrite: requests.some((request) => kind.isWriteOf(request.call)),
       // The call is a span of the first request's trace; the other requests only log its time.
       span: requests[0]?.call.span ?? options.call.span,

@@ -125,7 +125,7 @@ export class ForwardedBatches {
     this.#forwarders.set(batchKey, forwarder);
   }
 
-  /** Invites the other replicas, so many of them, to use the capacity that a call has left. Never throws. */
+  /** Invites the other replicas, this many of them, to use the capacity that a call has left. Never throws. */
   async invite(batchKey: string, capacity: number, others: number): Promise<void> {
     if (this.#isStopped) return;
     const id = randomUUID();
@@ -320,7 +320,7 @@ export class Forwarding implements Forwarder {
 
   forward(most: number): ForwardedBatch | undefined {
     const { kind, timeoutMs, scheduler } = this.#options;
-    // What waits here goes with the call that this replica has.
+    // Waiting requests go with the call that this replica has.
     if (this.#inviting > 0) return undefined;
     const room = { records: most, bytes: mostForwardedBytes, sizeOf: sentSize, furtherMs: 2 * returnMs };
     const batch = scheduler.takeForOther(kind, room);

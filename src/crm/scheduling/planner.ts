@@ -16,7 +16,7 @@ import { largestBatch } from '../rest/request.ts';
 
 /** Bytes in one call. The CRM documents no limit of a body; an answer of the same size must fit into memory too. */
 export const mostBytes = 3 * 1024 * 1024;
-/** While a call is divided, a consumer may have so much less of it than its part. */
+/** While a call is divided, a consumer may have this much less of it than its part. */
 const tolerance = 0.05;
 
 export interface Waiting {

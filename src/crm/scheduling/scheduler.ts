@@ -39,8 +39,9 @@ const acquireMs = 25_000;
 const recheckMs = 50;
 /** Until requests that wait for parents are looked at again, in milliseconds at most. */
 const longestHoldMs = 1000;
-/** After a call that was too much, each kind has calls of its own for so long. */
+/** After a call that was too much, each kind has calls of its own for this long. */
 const mixingPauseMs = 60_000;
+
 interface SchedulerOptions {
   client: Pick<
     CrmClient,

@@ -37,7 +37,7 @@ type ConsoleSettings = SettingsOf<typeof consoleSettings>;
 
 const consolePart: SettingsPart = {
   table: consoleSettings,
-  // One that is misspelt would let nobody in, or somebody else.
+  // A misspelt origin would let nobody in, or somebody else.
   check: ({ raw, production, named }) =>
     ((raw['console.resultOrigins'] ?? []) as string[]).flatMap((origin) => {
       const fault = faultOf(origin, production);

@@ -65,7 +65,7 @@ export function createWebhookSecrets({
     read: () => secrets.read(webhookSecretName),
     parse: (text) => parseAndLog(text, log),
     onFailure: (err) => {
-      // What was loaded stays valid; health reports the secrets manager.
+      // Secrets that were loaded stay valid; health reports the secrets manager.
       const level = err instanceof SecretsUnavailable ? 'debug' : 'warn';
       log[level]({ err }, "couldn't reread the webhook secrets");
     },

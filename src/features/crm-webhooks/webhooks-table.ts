@@ -110,7 +110,7 @@ export class WebhooksTable {
     return numAffectedRows === 1n;
   }
 
-  /** The webhook is due again after so many seconds, or dead where that is undefined. */
+  /** The webhook is due again after this many seconds, or dead where that is undefined. */
   async fail(
     { webhook_id, fence }: LeasedWebhook,
     error: string,

@@ -13,7 +13,7 @@ import { ReaderTable } from './reader-table.ts';
 /** Behind by more than this many polls, and this many seconds, changes count as not read. */
 const mostPolls = 5;
 const mostSeconds = 600;
-/** Records that were deleted so many days ago are gone from the CRM's recycle bin, too. */
+/** Records that were deleted this many days ago are gone from the CRM's recycle bin, too. */
 const restorableDays = 40;
 
 export function createChanges(

@@ -178,7 +178,7 @@ export class EventFeed {
     );
   }
 
-  /** Deletes events that were recorded so many days ago, oldest first; returns how many. Throws what the database does. */
+  /** Deletes events that were recorded this many days ago, oldest first; returns how many. Throws what the database does. */
   deleteOlderThan(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       with old as (
@@ -218,7 +218,7 @@ interface Searched {
   is_followed: boolean | null;
 }
 
-/** Up to where a page of so many bytes or searched events goes; undefined where it goes to the end. */
+/** Up to where a page of this many bytes or searched events goes; undefined where it goes to the end. */
 function cutOf(rows: readonly Searched[]): number | undefined {
   const row = rows.at(-1);
   // Without hidden fields, all of these may fit on the page.

@@ -57,7 +57,7 @@ async function read(database: Database, isWanted: RawBuilder<unknown>): Promise<
 
 function ofHandoff({ type, occurred_at }: Row): FoundEntry {
   const kind = verbOf(type) as HistoryKind;
-  // One that is delivered again may fail again.
+  // A hand-off that is delivered again may fail again.
   return entry(occurred_at, kind, {
     once: kind === 'failed' ? `failed ${occurred_at.toISOString()}` : kind,
   });
@@ -73,7 +73,7 @@ function ofRecord(event: Row, before: Row | undefined): FoundEntry[] {
   if (verb === 'created') return creationIn(fields, at);
   if (verb === 'deleted') return [entry(at, 'deleted', { isWholeSecond })];
   const changes = changesOf(event, fields, before && fieldsOf(before));
-  // What has changed is hidden.
+  // An update without changes has changed hidden fields.
   const updates = changes?.length === 0 ? [] : [entry(at, 'updated', { isWholeSecond, changes })];
   return before === undefined ? [...creationIn(fields, undefined), ...updates] : updates;
 }

@@ -167,7 +167,7 @@ async function start(core: Core<EventsSettings, EventMetrics>): Promise<Started<
         .find(memberCache)
         ?.drop(externalId, wallMs())
         .catch((error: unknown) => {
-          // What is cached ends by itself, within minutes.
+          // Cached members end by themselves, within minutes.
           if (!(error instanceof CacheUnavailable)) throw error;
         });
     },

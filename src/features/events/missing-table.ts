@@ -56,7 +56,7 @@ export class MissingTable {
     );
   }
 
-  /** Where the comparison goes on; null: at the beginning; undefined: none is due until so many seconds after the last start. */
+  /** Where the comparison goes on; null: at the beginning; undefined: none is due until this many seconds after the last start. */
   async comparison(everySeconds: number): Promise<ComparisonPosition | null | undefined> {
     const { rows } = await sql<{ to: string | null }>`
       select compared_to as to from change_reader

@@ -2,7 +2,7 @@ import type { ChangedRecord, ChangePosition } from '../../records/changes.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { Chunk, Positions } from './reader-table.ts';
 
-/** The CRM's clock and its stamps may differ by so much, in milliseconds. */
+/** The CRM's clock and its stamps may differ by this much, in milliseconds. */
 const clockMarginMs = 60_000;
 
 interface ReadPlanOptions {

@@ -160,7 +160,7 @@ export class ReaderTable {
     return count;
   }
 
-  /** Ends a poll: the next one is due after so many seconds from its beginning, and may begin after so many. */
+  /** Ends a poll: the next one is due after this many seconds from its beginning, and may begin after this many. */
   finish(
     fence: string,
     {
@@ -211,7 +211,7 @@ export class ReaderTable {
     return Number(numAffectedRows);
   }
 
-  /** Forgets records that were seen deleted so many days ago: the CRM cannot restore them any more. */
+  /** Forgets records that were seen deleted this many days ago: the CRM cannot restore them any more. */
   forgetDeleted(days: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from known_records where (resource, native_id) in (

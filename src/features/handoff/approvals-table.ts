@@ -9,7 +9,7 @@ import type { Decider, StoredHandoff } from './accepted.ts';
 import { offerExpired } from './handoff.ts';
 import { columns, type EventOf, eventsOf, type Row, stampOf, toStored } from './rows.ts';
 
-/** Nobody answers any more after so many days. */
+/** Nobody answers any more after this many days. */
 const approvalDays = 7;
 const endedAtOnce = 200;
 

@@ -77,7 +77,7 @@ function doerOf(decider: Approval['decidedBy']): Doer | null {
 function endOf({ status, completedAt }: StoredHandoff, by: Doer | null): FoundEntry[] {
   if (completedAt === undefined) return [];
   if (status === 'created') return [entry(completedAt, status, { by, once: status })];
-  // One that is delivered again may fail again.
+  // A hand-off that is delivered again may fail again.
   if (status === 'failed')
     return [entry(completedAt, status, { once: `failed ${completedAt.toISOString()}` })];
   return status === 'cancelled' ? [entry(completedAt, status)] : [];

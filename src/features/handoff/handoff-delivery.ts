@@ -34,7 +34,7 @@ const retryWorkers: { failing: Failing; workers: number; ms: number }[] = [
   { failing: 'again', workers: 2, ms: 25_000 },
 ];
 /**
- * A hand-off has failed after so many failures: 18 hours after the first, or earlier while others of its type succeed and
+ * A hand-off has failed after this many failures: 18 hours after the first, or earlier while others of its type succeed and
  * the failure is not transient.
  */
 const mostFailures = 9;

@@ -24,7 +24,12 @@ export interface HandoffRequest {
   type: HandoffType;
   tripId: string;
   memberId: string;
-  result: { name: string; source: string /** JSON text of an object. */; details: string };
+  result: {
+    name: string;
+    source: string;
+    /** JSON text of an object. */
+    details: string;
+  };
   /** Milliseconds since 1970: from then on nothing is made. */
   validUntil?: number | undefined;
   /** The offer's own reference at its source: then the hand-off is of an item, which is known again. */
@@ -51,7 +56,7 @@ export interface Attempt extends MayExist, EarlierAttempts {
 /** Keeps the update of an item's record apart from other writes. */
 export type UpdateGuard = Pick<Claim, 'before' | 'nameRecord' | 'rememberBefore' | 'confirmOwnership'>;
 
-/** For so long after an offer has ended, in milliseconds, a call that was sent before may still make the record. */
+/** For this long after an offer has ended, in milliseconds, a call that was sent before may still make the record. */
 const unsettledMs = 20_000;
 
 export interface HandoffCrm {
@@ -178,7 +183,7 @@ export function meetingOf(
   if (update === undefined) return { status: 'existing', values: undefined };
   if (hasValues(resource, record.values, update))
     return { status: isOwn ? 'created' : 'updated', values: undefined };
-  // What this hand-off has made had its content at first.
+  // A record that this hand-off has made had its content at first.
   if (isOwn && isChanged(record)) throw changedMeanwhile();
   return { status: 'updated', values: update };
 }
@@ -318,7 +323,7 @@ interface WantedRecord extends HandoffRequest, EarlierAttempts {
   needsApproval: boolean;
 }
 
-/** So long, in milliseconds, a hand-off that could be stored waits for the CRM to say whether its item has a record. */
+/** This long, in milliseconds, a hand-off that could be stored waits for the CRM to say whether its item has a record. */
 const lookMs = 2000;
 
 /**

@@ -108,7 +108,7 @@ export interface Handoffs {
   cancel(handoff: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void>;
   /** Throws what the database does. */
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
-  /** Deletes those that were done so many days ago. Throws what the database does. */
+  /** Deletes those that were done this many days ago. Throws what the database does. */
   deleteOld(signal?: AbortSignal): Promise<void>;
   /** Has those that failed delivered again at once. Throws what the database does. */
   resume(): Promise<void>;
@@ -309,7 +309,7 @@ class AcceptedHandoffs implements Handoffs {
       const { ended } = attempt;
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
       const isDropped = await this.#table.drop(taken).catch(() => true);
-      // One that was cancelled meanwhile is not confirmed: its record is removed.
+      // A hand-off that was cancelled meanwhile is not confirmed: its record is removed.
       if (isDropped) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
     }
     if (
@@ -426,7 +426,7 @@ class AcceptedHandoffs implements Handoffs {
     const retried = await atStore(() => this.#table.retry(externalId, this.#limits));
     if (retried === 'full') throw queueFull();
     if (retried === undefined)
-      throw new Problem('conflict', 'Only a failed hand-off can be retried. Read it.');
+      throw new Problem('conflict', 'Only a failed hand-off can be retried; check its status.');
     setImmediate(() => this.#polling?.wake());
   }
 

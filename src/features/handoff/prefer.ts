@@ -2,7 +2,7 @@
 export interface Preferences {
   /** `respond-async`: an answer before the work is done will do. */
   respondAsync: boolean;
-  /** `wait=N`: so many seconds may be waited for the work all the same. */
+  /** `wait=N`: this many seconds may be waited for the work all the same. */
   waitSeconds: number;
 }
 

@@ -17,7 +17,7 @@ function start({ database, consumers, offers, records, resources }: Core): Start
   return {
     routes: {
       historyBy(possible) {
-        // What the others know says more than the request.
+        // Other sources say more about a step than its request.
         const sources = [...known, createRequestHistory(database, nameOf, possible)];
         return createHistory({ sources, records, resources });
       },

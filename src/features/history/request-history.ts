@@ -34,7 +34,7 @@ export function createRequestHistory(
       const { consumer_id, is_refused } = request;
       const route = operations.get(request.operation);
       if (!route?.requested?.about.includes(subject.type)) return [];
-      // What test consumers ask for is for each of them alone, and nothing that live ones ask for is for them.
+      // Requests of a test consumer are for it alone, and those of live ones are for no test consumer.
       if (ownWorldOf(consumer_id) !== ownWorldOf(reader.consumer.id)) return [];
       // Others have tried, and may not even see it.
       if (is_refused && consumer_id !== reader.consumer.id) return [];
@@ -56,7 +56,7 @@ function entryOf(
   return entry(created_at, 'requested', {
     by: showsMaker ? { consumer_id, consumer_name: nameOf(consumer_id) ?? null, actor, verified } : null,
     endpoint: `${method} ${path}`,
-    // What it makes other sources know too.
+    // Other sources know, too, what the request makes.
     ...(requested?.makes && { once: 'requested' }),
     ...(resource && !isRecordVisible(call.visible(resource), consumer_id) && { isOfOther: true as const }),
     ...(!isProof(request, requested, resource, call) && { isUnproven: true as const }),

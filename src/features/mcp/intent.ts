@@ -4,7 +4,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { IntentsTable } from './intents-table.ts';
 import type { ToolWords } from './tool-words.ts';
 
-/** For so long the same arguments are the same intent, where it has no name; in seconds. */
+/** For this long the same arguments are the same intent, where it has no name; in seconds. */
 const repeatSeconds = 600;
 /** Characters of a name at most. */
 export const longestIntent = 200;

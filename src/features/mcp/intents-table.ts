@@ -22,7 +22,7 @@ export class IntentsTable {
     await orUnavailable(() => statement.execute(this.#database.sql), keeps);
   }
 
-  /** The key of the last intent with these arguments that was called within so many seconds. Throws `store_unavailable`. */
+  /** The key of the last intent with these arguments that was called within this many seconds. Throws `store_unavailable`. */
   async find(consumerId: string, args: string, seconds: number): Promise<string | undefined> {
     const statement = sql<{ key: string }>`
       select key::text from named_intents
@@ -32,7 +32,7 @@ export class IntentsTable {
     return rows[0]?.key;
   }
 
-  /** Deletes those that were not called for so long. Returns how many. */
+  /** Deletes those that were not called for this long. Returns how many. */
   deleteOlderThan(hours: number, signal?: AbortSignal): Promise<number> {
     const statement = (limit: number) => sql`
       delete from named_intents where (consumer_id, key) in (

@@ -127,7 +127,7 @@ export class SigningKeys {
     const found = await secrets.read(name);
     if (found !== undefined) return found;
     if (this.#keys.length > 0) throw new Error('The secrets manager no longer has it.');
-    // Of replicas that start at once, one makes it.
+    // One of the replicas that start at once makes it.
     return retryOnConflict(
       async () => (await secrets.read(name)) ?? writeKeys(secrets, name, [makeKey(clock())], null),
     );

@@ -18,7 +18,7 @@ export const orgSchemaMetrics = {
 
 export type OrgSchemaMetrics = MetricsOf<typeof orgSchemaMetrics>;
 
-/** The org is looked at once in so many seconds at most, by all replicas together; for the same refusal once in the longer time. */
+/** The org is looked at once in this many seconds at most, by all replicas together; for the same refusal once in the longer time. */
 export const leastSeconds = 5;
 const sameRefusalSeconds = 300;
 const ownRefusalSeconds = 60;
@@ -38,7 +38,7 @@ interface OrgWatchOptions {
   /** Whether this process may look at the org now, and no other does for `leastSeconds`. Throws what the database does. */
   lease: () => Promise<boolean>;
   /**
-   * Seconds since a process asked for a look because of this refusal, in the last so many; undefined where none did, and this
+   * Seconds since a process asked for a look because of this refusal, in the last this many; undefined where none did, and this
    * one does now. Throws what the database does.
    */
   askedBefore: (about: string, seconds: number) => Promise<number | undefined>;
@@ -177,7 +177,7 @@ export class OrgWatch {
     const call = { ...startCall(randomUUID(), undefined, callMs), background: 'alone' as const };
     const at = await table.time();
     await table.store(await schema.describe(call), at);
-    // What counts: another replica's look may have begun later, and ended earlier.
+    // The stored look counts: another replica's may have begun later, and ended earlier.
     const isRepaired = await this.#load((await table.described())?.at);
     if (isRepaired) await this.#options.forgetAsked();
   }
@@ -200,7 +200,7 @@ export class OrgWatch {
   }
 }
 
-/** False after so many milliseconds. */
+/** False after this many milliseconds. */
 async function orAfter(ms: number, work: Promise<boolean>): Promise<boolean> {
   return inTime(work, ms, () => new Error('too late')).catch(() => false);
 }

@@ -37,7 +37,7 @@ export interface EndpointAdministration {
   find(consumer: Consumer, id: string): Promise<Endpoint>;
   change(consumer: Caller, id: string, change: EndpointChange, precondition: Precondition): Promise<Endpoint>;
   remove(consumer: Consumer, id: string, precondition: Precondition): Promise<void>;
-  /** The secrets before it sign too, for so many hours. */
+  /** The secrets before it sign too, for this many hours. */
   rotateSecret(
     consumer: Consumer,
     id: string,

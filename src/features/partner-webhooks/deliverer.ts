@@ -37,7 +37,7 @@ const jitter = 0.15;
 const longestRetryAfter = 3600;
 
 /**
- * Seconds until the next attempt after so many that failed; undefined where there is none. `retryAfter` is the header of
+ * Seconds until the next attempt after this many that failed; undefined where there is none. `retryAfter` is the header of
  * the last answer. `random` is from 0 to 1, `now` in milliseconds since 1970.
  */
 export function delayAfter(
@@ -78,9 +78,9 @@ interface DelivererOptions {
 const leasedAtOnce = 50;
 /** How often each replica looks for events and deliveries, in milliseconds. */
 const pollMs = 1000;
-/** After a stop begins, deliveries under way are given up after so many milliseconds, and sent by another process. */
+/** After a stop begins, deliveries under way are given up after this many milliseconds, and sent by another process. */
 const maxWaitMs = 3000;
-/** A delivery that cannot be signed waits so many seconds for the secrets manager. */
+/** A delivery that cannot be signed waits this many seconds for the secrets manager. */
 const postponedSeconds = 5;
 const agesIntervalMs = 15_000;
 const gatherMs = 10;

@@ -63,7 +63,7 @@ const walkedAtOnce = 500;
 const madeAtOnce = 2000;
 /** Attempts that are kept of one delivery: those of its schedule, and of some that were asked for. */
 const keptAttempts = 50;
-/** After so much time with nothing but failures an endpoint is disabled. */
+/** After this much time with nothing but failures an endpoint is disabled. */
 const failingSeconds = 5 * 86_400;
 
 export interface EndpointViewer {

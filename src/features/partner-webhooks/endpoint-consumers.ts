@@ -12,7 +12,7 @@ export interface Owners {
   exists(id: string): Promise<boolean>;
 }
 
-/** A consumer that is not loaded is looked for so often, in milliseconds: it may be broken, or the secrets manager unavailable. */
+/** A consumer that is not loaded is looked for this often, in milliseconds: it may be broken, or the secrets manager unavailable. */
 const searchIntervalMs = 10_000;
 
 /**

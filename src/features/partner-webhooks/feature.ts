@@ -60,7 +60,7 @@ export type PartnerWebhooksSettings = SettingsOf<typeof partnerWebhooksSettings>
 
 const partnerWebhooksPart: SettingsPart = {
   table: partnerWebhooksSettings,
-  // One that is misspelt would open what was not meant, or nothing.
+  // A misspelt network would open what was not meant, or nothing.
   check({ raw, named }) {
     const blocks = (raw['changes.privateNetworks'] ?? []) as string[];
     const isNone = blocks.length === 1 && blocks[0] === 'none';

@@ -28,7 +28,7 @@ interface Lifetime {
 /** Sessions of one person at most; of more, the oldest end. */
 const maxOfPerson = 20;
 const deletedAtOnce = 1000;
-/** A use is written once in so many seconds, or in a tenth of the time after which a session that is not used ends. */
+/** A use is written once in this many seconds, or in a tenth of the time after which a session that is not used ends. */
 const notedSeconds = 30;
 
 /** The table `people_sessions`. Throws what the database does. */

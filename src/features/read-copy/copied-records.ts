@@ -21,7 +21,7 @@ import type { ReadCopyMetrics } from './metrics.ts';
 
 const statementsAtOnce = 4;
 const mostRecords = 200;
-/** For so long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
+/** For this long after a failure of the database the CRM is asked: replicas may have writes to note that they could not. */
 const pauseMs = 5000;
 
 interface CopiedReadsOptions {
@@ -29,7 +29,7 @@ interface CopiedReadsOptions {
   /** Seconds, where a request does not say how old its answer may be. */
   defaultMaxAgeSeconds: number;
   isBehind: () => boolean;
-  /** Whether a poll that began so many seconds ago has seen every write that a replica could not note. */
+  /** Whether a poll that began this many seconds ago has seen every write that a replica could not note. */
   areUnnotedSeenBy: (pollAge: number) => boolean;
   log: Log;
   metrics: Pick<ReadCopyMetrics, 'copyReads'>;
@@ -74,7 +74,7 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
     if (maxAge <= 0) return undefined;
     const started = monotonicMs();
     const found = await ask(find);
-    // From before the statement on: its age is as of then at the earliest.
+    // Count from before the statement: the rows are at least that old.
     const age = (found?.age ?? Number.POSITIVE_INFINITY) + (monotonicMs() - started) / 1000;
     const answered =
       found && age <= maxAge && areUnnotedSeenBy(age) ? answer(found, Math.ceil(age)) : undefined;

@@ -107,7 +107,7 @@ export function rowOf(
   const { externalId = '' } = known;
   return {
     resource: resource.name,
-    // Of a record that may have been made only its External ID is known.
+    // Only the External ID is known of a record that may have been made.
     nativeId: found?.nativeId ?? known.nativeId ?? namelessId(externalId),
     externalId,
     ...withoutValues,
@@ -158,7 +158,7 @@ function knownRow(
     memberNativeId: links?.['member_id'] ?? null,
     isDeleted: false,
     isStale: false,
-    // What it is, is known; where that turns out to be doubtful, a write may be missing.
+    // A write may be missing where the content turns out to be doubtful.
     lacksWrite: true,
     since,
   };

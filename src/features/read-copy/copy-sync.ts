@@ -29,7 +29,7 @@ export const copyLease: CopyLease = {
   age: sql`(select extract(epoch from now() - kept_through)::float8 from copy_state where places is null)`,
 };
 
-/** For so long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
+/** For this long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
 const longestMs = 10_000;
 /** Pages that one poll reads for the fill at most. */
 const mostPages = 10;

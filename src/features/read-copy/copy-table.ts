@@ -27,7 +27,7 @@ import { type CopiedRow, staleWhereShared } from './copied-row.ts';
 
 const clearedAtOnce = 5000;
 const erasedAtOnce = 1000;
-/** Up to so many records are counted; of more the database's own estimate is used. */
+/** Up to this many records are counted; of more the database's own estimate is used. */
 const countedExactly = 100_000;
 const nowMs = sql.raw('extract(epoch from now())::float8 * 1000');
 
@@ -67,7 +67,7 @@ export interface CopyList
 
 export interface FoundList extends Found {
   hasStale: boolean;
-  /** How many seconds ago all rows of the resource were right: see \`right_ago\`. */
+  /** How many seconds ago all rows of the resource were right: see `right_ago`. */
   rightAgo: number | null;
   hasOwners: boolean;
 }
@@ -119,7 +119,7 @@ export class CopyTable {
       updatedSince === undefined
         ? sql.raw('created_at desc, external_id desc')
         : sql.raw('updated_at, external_id');
-    // What is stored is longer than what is shown, by less than this.
+    // Stored records are longer than shown ones, by less than this.
     const mostBytes = 2 * maxBytes + limit * 4096;
     // By the smallest value of its index: to look for any row, the planner may read the whole table.
     const hasStale = sql`(select min(written_at) from copied_records where resource = ${resource} and is_stale)
@@ -394,7 +394,7 @@ function conditions({
   updatedSince,
   after,
 }: CopyList): RawBuilder<unknown> {
-  // Of a stale row without content it is known that it is no record any more, or none yet.
+  // A stale row without content is known to be no record any more, or none yet.
   const isThere = sql`resource = ${resource} and not is_deleted and (not is_stale or content <> '')`;
   const all: RawBuilder<unknown>[] = [isThere];
   if (tokens && tokens.length > 0) all.push(sql`string_to_array(filters, ' ') @> ${tokens}::text[]`);

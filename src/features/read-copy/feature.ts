@@ -36,7 +36,7 @@ type ReadCopySettings = SettingsOf<typeof readCopySettings>;
 
 const readCopyPart: SettingsPart = {
   table: readCopySettings,
-  // What nobody reads cannot be copied.
+  // Changes that nobody reads cannot be copied.
   check({ raw, named }) {
     if (raw['copy.enabled'] !== true || raw['changes.pollSeconds'] !== 0) return [];
     return [
@@ -125,7 +125,7 @@ async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetri
     environment: settings.environment,
     // The simulated one gets another address with every start.
     org: core.simulated['crm'] ? 'simulated' : crm.connectionHash,
-    // What others refer to comes first.
+    // Resources that others refer to come first.
     resources: listOf(core.resources),
     typesChanged: crm.schema.changed,
     source: crm.changes,

@@ -49,7 +49,7 @@ export class UnnotedWrites {
     this.#note();
   }
 
-  /** Whether a poll that began so many seconds ago has seen them all. */
+  /** Whether a poll that began this many seconds ago has seen them all. */
   areSeenBy(pollAge: number): boolean {
     return monotonicMs() - pollAge * 1000 > this.#reportedAt;
   }

@@ -84,7 +84,7 @@ function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
       records: core.records,
       resources: core.resources,
       members: cachedMembers(core.records, members),
-      // What may need a booking starts later than this.
+      // Features that reserve for a booking start later than this.
       requireFree: async (id, call) => offers.find(requireFreeBooking)?.(id, call),
     },
   };

@@ -37,7 +37,7 @@ export const recordMetrics = {
 
 export type RecordMetrics = MetricsOf<typeof recordMetrics>;
 
-/** Longer than a request lives; a marker whose reader died keeps others from storing for so long. */
+/** Longer than a request lives; a marker whose reader died keeps others from storing for this long. */
 const markerMs = 30_000;
 
 interface MemberCacheOptions {

@@ -221,7 +221,7 @@ export class PlansTable {
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
 
-  /** Gives a plan back as it is; the job takes it after so many seconds, a repeat may at once. */
+  /** Gives a plan back as it is; the job takes it after this many seconds, a repeat may at once. */
   async release({ id, fence }: Plan, seconds: number): Promise<void> {
     await sql`
       update reservations p set ${lease.end}, next_attempt_at = now() + ${interval(seconds)}, attempts = attempts + 1
@@ -300,7 +300,7 @@ export class PlansTable {
     throw new Problem('partner_error', detail, { outcomeUnknown: true });
   }
 
-  /** Deletes the reservations of a consumer that are so many days old, whatever their state. Throws what the database does. */
+  /** Deletes the reservations of a consumer that are this many days old, whatever their state. Throws what the database does. */
   forget(consumerId: string, days: number): Promise<void> {
     const where = sql`consumer_id = ${consumerId} and created_at <= now() - ${interval(days * 86_400)}`;
     const rows = { from: sql`reservations p`, key: 'id', where, isIdle: lease.isOver };
@@ -318,7 +318,7 @@ export class PlansTable {
   }
 
   /**
-   * Erases the personal data of finished reservations that ended so many days ago, a chunk at a time; returns how many.
+   * Erases the personal data of finished reservations that ended this many days ago, a chunk at a time; returns how many.
    * Throws what the database does.
    */
   eraseOlderThan(days: number, signal?: AbortSignal): Promise<number> {

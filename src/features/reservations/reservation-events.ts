@@ -12,7 +12,7 @@ const types: Partial<Record<Plan['status'], EventType>> = {
 export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   const { id, status, state, updatedAt } = moved;
   const type = types[status];
-  // One that is refused never came to be; one whose cancellation is refused is what it was.
+  // A refused reservation never came to be; a refused cancellation leaves it as it was.
   if (type === undefined || state === 'refused') return undefined;
   if (from.state === 'cancelling_table' && status === 'confirmed') return undefined;
   return {

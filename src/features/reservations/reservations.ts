@@ -198,7 +198,7 @@ function whyNotCancelled(
   seen: Date | undefined,
 ): ExecutedAnswer {
   if (!plan || plan.state === 'refused')
-    throw new Problem('not_found', 'There is no reservation with this id.');
+    throw new Problem('not_found', "There's no reservation with this id.");
   requireUnchanged(plan, seen);
   if (plan.state === 'cancelled') return answers.cancelled();
   if (plan.state === 'failed')

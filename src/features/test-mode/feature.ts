@@ -114,7 +114,7 @@ function start({ settings, database, records, offers }: Core<TestModeSettings>):
         steps: {
           records: (signal) => table.clear(signal),
           unused: async (signal) => {
-            // After so long nothing waits any more. It may be in use again by now, or soon: what is from then stays.
+            // After this long nothing waits any more. It may be in use again by now, or soon: what is from then stays.
             for (const consumerId of await table.unused(unusedDays))
               if (!signal.aborted && (await table.empty(consumerId, unusedDays)))
                 await forget(consumerId, unusedDays - 1);

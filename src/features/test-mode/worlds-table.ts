@@ -77,7 +77,7 @@ export class WorldsTable {
       updatedSince === undefined
         ? sql.raw('created_at desc, external_id desc')
         : sql.raw('updated_at, external_id');
-    // What is stored is longer than what is shown, by less than this.
+    // Stored records are longer than shown ones, by less than this.
     const readBytes = 2 * maxBytes + limit * 4096;
     const { rows } = await sql<Row>`
       select ${columns} from (
@@ -189,7 +189,7 @@ export class WorldsTable {
   }
 
   /**
-   * Empties a world, or with `unusedDays` one that was not used for so long; returns whether it is empty then. What is written
+   * Empties a world, or with `unusedDays` one that was not used for this long; returns whether it is empty then. What is written
    * meanwhile is gone as well, or counted.
    */
   async empty(consumerId: string, unusedDays?: number): Promise<boolean> {

@@ -51,7 +51,7 @@ export class CallLedger {
     this.#counts = new GrowingCounts({ write: (rows) => this.#store(rows), of: 'CRM calls', log });
   }
 
-  /** A call was made for so many requests, each of a consumer or, where undefined, of the service itself. */
+  /** A call was made for this many requests, each of a consumer or, where undefined, of the service itself. */
   note(operation: string, requests: readonly (string | undefined)[]): void {
     const hour = Math.floor(this.#clock() / hourMs);
     const shares = new Map<string, number>();

@@ -34,7 +34,7 @@ export class AttemptTotals {
     const { result } = attempt;
     const minute = minuteOf(attempt.timestamp);
     const key = { minute, result, by, name };
-    // Of one consumer as far as that is known: a row names one.
+    // A row names one consumer, as far as it is known.
     const others = { minute, result, by, name: by === 'alike' ? attempt.consumer_id : null };
     // Consumers are known and few; anybody can come from many networks.
     const hasCapacity = by === 'consumer' || this.#totals.size < maxNamed;

@@ -73,7 +73,7 @@ export class AuditEventArchive {
   async #store(batch: readonly PendingEvent[]): Promise<void> {
     const added = new Set(await this.#options.table.add(batch.map(({ event }) => event)));
     for (const { event, stored } of batch) {
-      // What a consumer did was logged by the replica that did it.
+      // The replica that did it has logged what a consumer did.
       if (added.has(event.id) && event.actor.type !== 'consumer') logAuditEvent(this.#options.log, event);
       this.#stored.add(event.id);
       this.#pending.delete(event.id);

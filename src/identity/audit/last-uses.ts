@@ -66,7 +66,7 @@ export class LastUseTable {
   }
 
   /**
-   * Forgets uses that are older than so many days, of consumers and keys that are gone. The latest of a consumer stays: it is that
+   * Forgets uses that are older than this many days, of consumers and keys that are gone. The latest of a consumer stays: it is that
    * of the consumer, too.
    */
   async deleteOld(days: number, consumers: readonly KeyOwner[], signal?: AbortSignal): Promise<void> {

@@ -96,7 +96,7 @@ export class UsedNetworks {
   }
 
   /**
-   * Forgets networks that were not used for so many days; of each consumer the last one stays, so that a key which nobody
+   * Forgets networks that were not used for this many days; of each consumer the last one stays, so that a key which nobody
    * has used for long is reported.
    */
   async deleteOld(days: number, signal?: AbortSignal): Promise<void> {

@@ -125,7 +125,7 @@ function createRevocation({
     if (found === undefined) return;
     const { consumer, version } = found;
     const { auditEvents: waiting = [] } = consumer;
-    // What this version cannot read stays: a newer one that wrote it records it.
+    // Audit events that this version cannot read stay: the newer one that wrote them records them.
     const left = waiting.filter((event) => !eventIds.has((event as { id?: string } | null)?.id ?? ''));
     if (consumer.revokedAt !== undefined && left.length === 0) {
       await secrets.delete(consumerSecretName(id), version);

@@ -17,7 +17,7 @@ import { BrokenConsumer } from './stored-consumer.ts';
 const mostMade = 50;
 const mostAncestors = mostMade;
 
-/** For so long, in milliseconds, a place is not given to others although its consumer is not there: it may be about to be. */
+/** For this long, in milliseconds, a place is not given to others although its consumer is not there: it may be about to be. */
 const heldMs = 60_000;
 
 interface Member {

@@ -167,7 +167,7 @@ export class Allowances {
   #keep({ consumer_id, day, ofDay, ofMonth, own }: StoredUse): void {
     if (day !== this.#today()) return;
     const use = this.#current(consumer_id, this.#uses.get(consumer_id)?.allowance ?? noAllowance);
-    // What was forgotten here goes on from what was stored.
+    // Use that was forgotten here goes on from what was stored.
     Object.assign(use, { own: Math.max(use.own, own), ofDay, ofMonth, ownRead: own });
   }
 

@@ -73,7 +73,7 @@ export class RateCounter {
       // Ends when all additions have, so that nothing is added twice.
       await inParallel(waiting, parallelAdditions, ([key, count]) => this.#add(key, count));
     } finally {
-      // What was not added stays counted here, and is added later if it has not left the window by then.
+      // Counts that were not added stay here, and are added later if they have not left the window by then.
       const now = this.#options.clock();
       for (const [key, count] of waiting) {
         count.moveTo(now);
@@ -112,7 +112,7 @@ export class RateCounter {
     count.moveTo(clock());
     const added = count.ownCounts();
     if (added.size === 0) return;
-    // What is older does not change any more. A replica that has not counted this key lately reads all of it.
+    // Older counts do not change any more. A replica that has not counted this key lately reads all of it.
     const first = Math.max(second - windowSeconds, count.knownUntil - lateSeconds);
     const range = { first, last: second + lateSeconds };
     const sums = await cache.addToSeries(`rate:${name}:${key}`, added, range, 2 * windowSeconds * 1000);

@@ -102,7 +102,7 @@ interface WriteBehindOptions<Item> {
   write: (items: Item[]) => Promise<void>;
   /** Items that one call stores at most. */
   batchSize: number;
-  /** Items that wait at most; none if left out. Of more, so many as a batch has are dropped, the oldest. */
+  /** Items that wait at most; none if left out. Of more, as many as a batch has are dropped, the oldest. */
   most?: number;
   onDropped?: (count: number) => void;
   finish?: () => Promise<void>;

@@ -54,7 +54,7 @@ export function isFieldVisible(visible: VisibleFields, name: string): boolean {
 export interface Freshness {
   /** Seconds; undefined where the request does not say. */
   readonly maxAgeSeconds: number | undefined;
-  /** Where the CRM fails, an answer of so many seconds is taken as well (RFC 5861 section 4). */
+  /** Where the CRM fails, an answer of this many seconds is taken as well (RFC 5861 section 4). */
   readonly staleIfErrorSeconds?: number | undefined;
 }
 

@@ -16,7 +16,7 @@ export interface Chance {
   /** Rejects with an `AbortError` when the signal is aborted. */
   sleep(ms: number, options?: { signal?: AbortSignal; ref?: boolean }): Promise<void>;
   nextTurn(): Promise<void>;
-  /** Aborted after so many milliseconds. */
+  /** Aborted after this many milliseconds. */
   timeoutSignal(ms: number): AbortSignal;
   /** From 0 up to, not including, 1. Anyone can guess the next one. */
   randomFraction(): number;

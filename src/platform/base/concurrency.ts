@@ -26,7 +26,7 @@ export function coalesce(work: () => Promise<void>): () => Promise<void> {
 }
 
 /**
- * Does the work for each item, by so many workers at once. A worker ends with its first failure; throws one of the failures
+ * Does the work for each item, by this many workers at once. A worker ends with its first failure; throws one of the failures
  * once all workers have ended.
  */
 export async function inParallel<T>(
@@ -115,7 +115,7 @@ export class FairQueue<T> {
   }
 }
 
-/** So many places in all, and so many of them for one tenant; those that wait for one take turns. */
+/** This many places in all, and this many of them for one tenant; those that wait for one take turns. */
 export class FairLimiter {
   readonly #mostOfOne: number;
   readonly #taken = new Map<string, number>();

@@ -40,7 +40,7 @@ export function siteOf(address: string): string {
 }
 
 /**
- * So many first bytes of an IPv4 address, in the form of `normaliseAddress`, or so many first groups of an IPv6 address,
+ * This many first bytes of an IPv4 address, in the form of `normaliseAddress`, or this many first groups of an IPv6 address,
  * without what follows. Other text stays as it is.
  */
 function firstPartOf(address: string, { bytes, groups }: { bytes: number; groups: number }): string {

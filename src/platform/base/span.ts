@@ -102,7 +102,7 @@ const stockBytes = 4096;
 let stock = '';
 let used = 0;
 
-/** So many random hexadecimal digits. No two ids share any; that all 16 of one are zero is as good as impossible. */
+/** This many random hexadecimal digits. No two ids share any; that all 16 of one are zero is as good as impossible. */
 function randomDigits(count: number): string {
   if (used + count > stock.length) {
     stock = randomBytes(stockBytes).toString('hex');

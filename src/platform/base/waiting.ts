@@ -9,7 +9,7 @@ interface Backoff {
   factor?: number;
 }
 
-/** The pause after so many failures in a row, 1 or more, in the unit of `first`. */
+/** The pause after this many failures in a row, 1 or more, in the unit of `first`. */
 export function pauseAfter(failures: number, { first, most, factor = 2 }: Backoff): number {
   // Beyond that `most` is long reached, and numbers would become infinite.
   return Math.min(most, first * factor ** Math.min(failures - 1, 40));

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { monotonicMs } from '../base/chance.ts';
 
-/** Up to so many milliseconds without progress are usual for a client that reads: only the bytes count. */
+/** Up to this many milliseconds without progress are usual for a client that reads: only the bytes count. */
 const usualPauseMs = 1000;
 
 interface Share {

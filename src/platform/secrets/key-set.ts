@@ -21,7 +21,7 @@ const line = /^([1-9]\d{0,8}):([A-Za-z0-9+/]{43}=)$/;
  * it, or some would refuse what others have made with it. Throws `KeyUnusable`, `SecretsUnavailable`.
  */
 export function loadOrCreateKeySet(secrets: SecretsManager, name: string): Promise<KeySet> {
-  // Of two processes that create it at once, the slower uses the key of the faster.
+  // Two processes may create it at once: the slower uses the key of the faster.
   return retryOnConflict(async () => {
     const found = await secrets.read(name);
     if (found !== undefined) return parseKeySet(name, found);

@@ -168,7 +168,7 @@ class VaultSecretsManager implements SecretsManager {
     const names: string[] = [];
     for (const key of keys.filter((entry) => typeof entry === 'string')) {
       const name = `${folder}/${key.replace(/\/$/, '')}`;
-      // What can't be read by its name is not ours.
+      // Secrets that can't be read by their name are not ours.
       if (!isSecretName(name)) continue;
       if (key.endsWith('/')) names.push(...(await this.#list(name)));
       else names.push(name);

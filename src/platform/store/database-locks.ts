@@ -38,7 +38,7 @@ export function createDatabaseLocks(database: Database): Locks {
 }
 
 /**
- * Leases a lock for so many seconds, also where this owner has it already; undefined while another has it. Throws what
+ * Leases a lock for this many seconds, also where this owner has it already; undefined while another has it. Throws what
  * the database does.
  */
 export async function leaseLock(

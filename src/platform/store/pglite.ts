@@ -31,7 +31,7 @@ export async function openPglite(dir: string): Promise<Database> {
   await chmod(dir, 0o700);
   if (!existsSync(join(dir, 'PG_VERSION'))) await initialise(dir);
   const pglite = await PGlite.create({ dataDir: dir, startParams });
-  // What start-up leaves behind is collected by then; requests would take twice as long with it.
+  // Garbage of the start-up is collected by then; requests would take twice as long with it.
   setFlagsFromString('--no-optimize-for-size');
   const sql = new Kysely<unknown>({ dialect: new PGliteDialect({ pglite }) });
   return {

@@ -99,7 +99,7 @@ async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>
 }
 
 /**
- * The pool as Kysely sees it. All that is done with a connection, getting it included, has so many milliseconds. A
+ * The pool as Kysely sees it. All that is done with a connection, getting it included, has this many milliseconds. A
  * statement that got no answer by then leaves its connection hanging, and the next user of it would wait as long: such a
  * connection takes no further statement, not even a rollback, and is closed rather than given back. For a second, or
  * until another statement is answered, every other request that needs the database is refused without waiting.

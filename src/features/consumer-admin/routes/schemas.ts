@@ -183,7 +183,7 @@ export const requested = {
   }),
   publicKeys: Type.Array(
     Type.Object(
-      // What a browser or Node.js adds; it is not stored.
+      // Members that a browser or Node.js adds; they are not stored.
       {
         ...publicKeyFields,
         key_ops: Type.Optional(Type.Array(Type.String({ maxLength: 20 }), { maxItems: 8 })),

@@ -143,7 +143,7 @@ export function offerProblems(
   return [
     () => requireReference(isObject(body) ? body : {}),
     () => details !== undefined && detailsOf(resource, place),
-    // Of another type it is mapped otherwise.
+    // Another type is mapped otherwise.
     () => type !== undefined && valuesFrom(resource, given),
   ].flatMap((check) => problemsOf(check));
 }

@@ -83,7 +83,7 @@ function signOutRoute(services: SessionServices): Route {
       const open = await services.sessions.open(session);
       if (open) requireSamePerson({ headers }, open);
       const idToken = await services.sessions.end(session);
-      // Of one that has ended before, the cookie is still there.
+      // The cookie of a session that has ended before is still there.
       const end_session_url =
         idToken === undefined
           ? null

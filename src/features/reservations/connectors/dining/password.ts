@@ -25,7 +25,7 @@ export function createPassword({
     known = password;
     readAt = monotonicMs();
   };
-  // What was read stays in use while the secrets manager is unavailable.
+  // The password that was read stays in use while the secrets manager is unavailable.
   const refresh = () => {
     loading ??= load()
       .catch((error: unknown) => (known === undefined ? unavailable(error) : undefined))
