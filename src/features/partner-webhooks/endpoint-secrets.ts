@@ -9,6 +9,7 @@ import {
 } from '../../platform/secrets/secrets-manager.ts';
 
 const folder = 'webhook-endpoints';
+const prefix = 'whsec_';
 const nameOf = (id: string) => `${folder}/${id}`;
 
 /** Bytes of a secret; Standard Webhooks asks for 24 to 64. */
@@ -33,7 +34,7 @@ export class EndpointSecrets {
   }
 
   /**
-   * The secrets that sign now; none where the endpoint has none. What was read is kept as long as the endpoint's
+   * The secrets that sign now; none where the endpoint has none that can be read. What was read is kept as long as the endpoint's
    * `version` is the same.
    */
   async of(id: string, version: string, now = wallMs()): Promise<Buffer[]> {
@@ -45,11 +46,11 @@ export class EndpointSecrets {
     }
     if (kept.stored === undefined) return [];
     const valid = kept.stored.previous.filter(({ expires_at }) => now < Date.parse(expires_at));
-    return [kept.stored, ...valid].map(({ secret }) => Buffer.from(secret.slice('whsec_'.length), 'base64'));
+    return [kept.stored, ...valid].map(({ secret }) => Buffer.from(secret.slice(prefix.length), 'base64'));
   }
 
   /**
-   * Makes a new secret, also where there is none yet; those before it stay valid until then at most. Returns it.
+   * Makes a new secret, also where there is none that can be read; those before it stay valid until then at most. Returns it.
    */
   renew(id: string, previousUntil: Date): Promise<string> {
     return changing(() => this.#renewOnce(id, previousUntil));
@@ -63,7 +64,7 @@ export class EndpointSecrets {
       .map((one) => ({ ...one, expires_at: one.expires_at < until ? one.expires_at : until }))
       .filter(({ expires_at }) => Date.parse(expires_at) > wallMs())
       .slice(0, maxPrevious);
-    const secret = `whsec_${randomBytes(secretBytes).toString('base64')}`;
+    const secret = `${prefix}${randomBytes(secretBytes).toString('base64')}`;
     await this.#secrets.write(nameOf(id), JSON.stringify({ secret, previous }), found?.version ?? null);
     return secret;
   }
@@ -95,6 +96,13 @@ async function changing<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
+/** Undefined also where it is not as it was written. */
 function parse(found: Secret | undefined): Stored | undefined {
-  return found && (JSON.parse(found.value) as Stored);
+  try {
+    const { secret, previous } = JSON.parse(found?.value ?? 'null') as Stored;
+    if ([{ secret }, ...previous].every((one) => one.secret.startsWith(prefix))) return { secret, previous };
+  } catch {
+    // The parser quotes the text.
+  }
+  return undefined;
 }
