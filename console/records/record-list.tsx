@@ -15,6 +15,7 @@ import { useParameters } from '../shared/router.ts';
 import { useSession } from '../shared/session.ts';
 import { Ago } from '../shared/time.tsx';
 import { faultOfId } from '../shared/uuid.ts';
+import { Email } from '../shared/value.tsx';
 import { keepAddress, titles } from './collections.ts';
 import { type Matches, MatchLinks } from './matches.tsx';
 import { type Collection, searchFor } from './search.ts';
@@ -211,7 +212,7 @@ function Members({ asked, matches }: ResultsProps): VNode {
         </a>
       ),
     },
-    { title: 'E-mail', cell: (row) => row.email },
+    { title: 'E-mail', cell: ({ email }) => email && <Email address={email} /> },
     { title: 'Phone', cell: ({ phone }) => phone },
     { title: 'Changed', cell: ({ updated_at }) => <Ago at={updated_at} /> },
   ];

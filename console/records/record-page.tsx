@@ -10,7 +10,7 @@ import { Amount, isMoney } from '../shared/money.tsx';
 import { Badge, Freshness, LoadProblem, Skeleton } from '../shared/parts.tsx';
 import { type Session, useSession, withQuery } from '../shared/session.ts';
 import { useDocumentTitle, useHeading } from '../shared/title.ts';
-import { CopyableId, Details, Value } from '../shared/value.tsx';
+import { CopyableId, Details, Email, Value } from '../shared/value.tsx';
 import { labelOf } from '../shared/words.ts';
 import { listAddress, titles } from './collections.ts';
 import { History } from './history.tsx';
@@ -172,7 +172,9 @@ function MemberOf({ id, member }: { id: string; member: Whose | undefined }): VN
       {member?.email && (
         <>
           {' '}
-          <span class="quiet">{member.email}</span>
+          <span class="quiet">
+            <Email address={member.email} />
+          </span>
         </>
       )}
     </>

@@ -45,7 +45,20 @@ function Text({ text, label, isVerbatim }: Omit<ValueProps, 'json'> & { text: st
   if (moment.test(text) && !Number.isNaN(Date.parse(text))) return <Ago at={text} />;
   if (isUuid(text)) return <CopyableId id={text} what={label} />;
   const day = dayInWords(text);
-  return day === undefined ? <span class="text">{text}</span> : <time datetime={text}>{day}</time>;
+  if (day !== undefined) return <time datetime={text}>{day}</time>;
+  return <span class="text">{/^\S+@\S+$/.test(text) ? <Email address={text} /> : text}</span>;
+}
+
+/** Where it doesn't fit into a line, the next one begins with its `@`. */
+export function Email({ address }: { address: string }): VNode {
+  const at = Math.max(address.lastIndexOf('@'), 0);
+  return (
+    <>
+      {address.slice(0, at)}
+      <wbr />
+      {address.slice(at)}
+    </>
+  );
 }
 
 /** An id in full, with a button that copies it. `what` it is the id of, for ears. */
