@@ -37,7 +37,7 @@ const takesOver = sql`on conflict (external_id) do update set sequence = default
       attempts = excluded.attempts, tries = '[]', troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
       tried_since = case when h.may_exist then least(coalesce(h.tried_since, h.accepted_at), excluded.tried_since)
         else excluded.tried_since end,
-      had_record = case when h.may_exist then h.had_record end,
+      had_record = case when h.may_exist then h.had_record end, entity_tag_before = null,
       fence = greatest(h.fence + 1, excluded.fence), lease_until = excluded.lease_until, due_at = excluded.due_at,
       accepted_at = excluded.accepted_at, content_at = greatest(excluded.content_at, h.content_at + interval '1 microsecond')
       where ${isEndedItem}`;

@@ -95,6 +95,8 @@ export interface TakenHandoff extends HandoffRequest, Origin, Held {
   isReplaced: boolean;
   /** Whether its item had a record before the first call; undefined where nobody has looked. */
   hadRecord: boolean | undefined;
+  /** Entity tag of the item's record from before the first update of it that may have taken effect. */
+  before?: string | undefined;
   needsApproval: boolean;
   /** Consecutive failures while the CRM was available. */
   failures: number;

@@ -16,6 +16,8 @@ export interface DeliveryParts extends HandoffCrm {
   /** See `HandoffsTable.noteRecords`. Throws `store_unavailable`. */
   noteRecord: (looked: LookedFor) => Promise<boolean>;
   leaseOf: (handoff: TakenHandoff) => RecordLease;
+  /** See `HandoffsTable.rememberBefore`. Throws `store_unavailable`. */
+  rememberBefore: (handoff: TakenHandoff, entityTag: string) => Promise<boolean>;
 }
 
 export type AttemptResult =
@@ -77,8 +79,10 @@ async function attemptOnce(
   { lease, call }: { lease: RecordLease; call: Call },
 ): Promise<AttemptResult> {
   const deadline = Math.min(call.deadline, handoff.deadline);
-  const guard = guardOf(lease);
+  const guard = guardOf(parts, handoff, lease);
   try {
+    // Nobody changes it between the look and the call.
+    if (guard.before !== undefined) await guard.nameRecord(`${handoff.type} ${handoff.externalId}`);
     const confirmation = await withChanges(call, { deadline }, async (own) =>
       handOff(parts, handoff, { ...(await lookFirst(parts, handoff, own)), guard }, own),
     );
@@ -91,11 +95,11 @@ async function attemptOnce(
 }
 
 /** The deadline of the hand-off's own lease keeps an owner that was replaced from writing. */
-function guardOf(lease: RecordLease): UpdateGuard {
+function guardOf(parts: DeliveryParts, handoff: TakenHandoff, lease: RecordLease): UpdateGuard {
   return {
-    before: undefined,
+    before: handoff.before,
     nameRecord: (record) => lease.take([record]),
-    rememberBefore: async () => true,
+    rememberBefore: (entityTag) => parts.rememberBefore(handoff, entityTag),
     confirmOwnership: async () => undefined,
   };
 }

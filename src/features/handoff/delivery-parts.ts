@@ -31,5 +31,6 @@ export function createDeliveryParts(
     noteRecord: (looked) => atStore(() => noteRecord(looked)),
     leaseOf: ({ externalId, fence }) =>
       recordLease(leases, { consumerId: leaseOwner, key: externalId }, fence),
+    rememberBefore: (handoff, entityTag) => atStore(() => table.rememberBefore(handoff, entityTag)),
   };
 }

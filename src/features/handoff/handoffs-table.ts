@@ -38,7 +38,7 @@ const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 const isUnsettled = sql`(status in ('cancelled', 'rejected', 'failed') and may_exist)`;
 const withoutWords = (tries: RawBuilder<unknown>) => sql`(
   select coalesce(jsonb_agg(one - 'detail' order by nth), '[]') from jsonb_array_elements(${tries}) with ordinality as all_attempts (one, nth))`;
-const erased = sql`member_id = null, name = null, source = null, details = null, tries = ${withoutWords(sql`tries`)}`;
+const erased = sql`member_id = null, name = null, source = null, details = null, entity_tag_before = null, tries = ${withoutWords(sql`tries`)}`;
 
 /**
  * Accepted hand-offs; the moves stand at the top of accepted.ts. What waits is accepted, counted, delivered and removed for
@@ -158,13 +158,14 @@ export class HandoffsTable {
     const statement = sql<Omit<TakenRow, keyof Held>>`
       with due as (${due}), taken as (
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1,
-          may_exist = h.may_exist or h.reference is null
+          may_exist = h.may_exist or h.reference is null,
+          entity_tag_before = case when h.may_exist then h.entity_tag_before end
         from due where h.external_id = due.external_id
         returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.actor_subject,
           h.request_id, h.trip_id,
           h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
           h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval, h.replaced, h.had_record,
-          coalesce(h.tried_since, h.accepted_at) as tried_since
+          h.entity_tag_before, coalesce(h.tried_since, h.accepted_at) as tried_since
       )
       select * from taken order by sequence`;
     const withDeadline = deadlineFromNow();
@@ -183,6 +184,19 @@ export class HandoffsTable {
       returning h.external_id`.execute(this.#database.sql);
     const noted = new Set(rows.map(({ external_id }) => external_id));
     return looked.map(({ handoff }) => noted.has(handoff.externalId));
+  }
+
+  /** False for an attempt that was replaced. */
+  async rememberBefore(
+    { externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>,
+    entityTag: string,
+  ): Promise<boolean> {
+    const { numAffectedRows } = await sql`
+      update handoffs h set entity_tag_before = ${entityTag}
+      where external_id = ${externalId} and ${lease.isOf(fence)} and status = 'accepted'`.execute(
+      this.#database.sql,
+    );
+    return numAffectedRows === 1n;
   }
 
   settle(settled: readonly Settled[], eventOf: EventOf): Promise<StoredHandoff[]> {
@@ -419,7 +433,8 @@ async function storeOutcomes(
       member_id = case when done.status = 'created' then null else h.member_id end,
       name = case when done.status = 'created' then null else h.name end,
       source = case when done.status = 'created' then null else h.source end,
-      details = case when done.status = 'created' then null else h.details end
+      details = case when done.status = 'created' then null else h.details end,
+      entity_tag_before = case when done.status = 'created' then null else h.entity_tag_before end
     from unnest(${column(({ handoff }) => handoff.externalId)}::uuid[],
       ${column(({ handoff }) => handoff.fence)}::bigint[], ${of(({ status }) => status)}::text[],
       ${of((outcome) => (outcome.status === 'created' ? outcome.nativeId : null))}::text[],
@@ -436,6 +451,20 @@ async function storeOutcomes(
       and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))
     returning ${columns}`.execute(transaction);
   return rows.map(toStored);
+}
+
+/** The request itself has made the record of one that had ended: nothing is left to be looked for. Undefined where it was taken meanwhile. */
+export async function endAsCreated(
+  transaction: Database['sql'],
+  { externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>,
+  nativeId: string | undefined,
+): Promise<StoredHandoff | undefined> {
+  const { rows } = await sql<Row>`
+    update handoffs h set status = 'created', native_id = ${nativeId ?? null}, problem = null, may_exist = false, ${lease.end},
+      completed_at = ${timeNow}, approval = null, decided_by = null, decided_at = null, reason = null, ${erased}
+    where external_id = ${externalId} and ${lease.isOf(fence)}
+    returning ${columns}`.execute(transaction);
+  return rows[0] && toStored(rows[0]);
 }
 
 function isReadable(readable: Readable): RawBuilder<unknown> {

@@ -68,6 +68,7 @@ export interface TakenRow extends CommonRow, Held {
   tried_since: Date;
   replaced: boolean;
   had_record: boolean | null;
+  entity_tag_before: string | null;
   failures: number;
 }
 
@@ -105,6 +106,7 @@ export function toTaken(row: TakenRow): TakenHandoff {
     since: row.tried_since.getTime(),
     isReplaced: row.replaced,
     hadRecord: row.had_record ?? undefined,
+    before: row.entity_tag_before ?? undefined,
     reference: row.reference ?? undefined,
     onRepeat: row.on_repeat ?? undefined,
     needsApproval: row.approval !== null,

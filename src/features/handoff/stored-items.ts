@@ -7,6 +7,7 @@ import { leasesOf } from '../../platform/store/leases.ts';
 import { addEvents } from '../events/event-log.ts';
 import type { Origin, StoredHandoff } from './accepted.ts';
 import { changedMeanwhile, type EarlierAttempts, type HandoffRequest, requireSameMember } from './handoff.ts';
+import { endAsCreated } from './handoffs-table.ts';
 import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
 
 /*
@@ -14,7 +15,7 @@ import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
  *
  *   waiting   It may get the new content. Nobody delivers it meanwhile.
  *   ended     What its calls may have made in the CRM is still to be looked for, or removed. It stays until the new one
- *             stands: a stored one takes its row over, one that is made at once has it deleted then.
+ *             stands: a stored one takes its row over, by one that is made at once it is created then.
  *   created   It says nothing of the record as it is now: the CRM does.
  *
  * Several items are met in one transaction: all of them, or none. Where something is to be made in the CRM first, rows are leased
@@ -49,7 +50,7 @@ interface Met {
 
 interface Held {
   again: Again;
-  what: 'replace' | 'remove';
+  what: 'replace' | 'end';
   fence: string;
 }
 
@@ -92,8 +93,11 @@ export function requireSameItem(
 }
 
 export interface ItemMeeting extends Pick<Met, 'waiting' | 'left'> {
-  /** Once the rest stands. Throws `idempotency_in_progress` where a row was taken meanwhile, `store_unavailable`. */
-  done(): Promise<void>;
+  /**
+   * Once the rest stands, whose records have these ids in the CRM, by External ID. Throws `idempotency_in_progress` where a row was taken
+   * meanwhile, `store_unavailable`.
+   */
+  done(nativeIds?: ReadonlyMap<string, string>): Promise<void>;
   /** Gives everything back as it was; where that fails too, the leases run out. */
   undone(): Promise<void>;
 }
@@ -117,8 +121,8 @@ export async function meetItems(
     return {
       waiting,
       left,
-      done: async () => {
-        if (held.length > 0) await atStore(() => finish(database, held, meeting), true);
+      done: async (nativeIds = new Map()) => {
+        if (held.length > 0) await atStore(() => finish(database, held, { ...meeting, nativeIds }), true);
       },
       undone: async () => {
         if (held.length > 0) await giveBack(database, held).catch(() => undefined);
@@ -160,7 +164,7 @@ async function meet(database: Database, items: readonly Again[], meeting: Meetin
       if (typeof move === 'string') met.waiting[index] = move;
       else if ('left' in move) {
         met.left[index] = move.left;
-        if (meeting.holds) met.held.push(await hold(transaction, again, 'remove'));
+        if (meeting.holds) met.held.push(await hold(transaction, again, 'end'));
       } else {
         met.waiting[index] = move.replaces;
         if (meeting.holds) met.held.push(await hold(transaction, again, 'replace'));
@@ -228,20 +232,23 @@ async function hold(transaction: Database['sql'], again: Again, what: Held['what
  * Does what was held back, once the rest is made in the CRM. A hand-off that was ended meanwhile stays so. Throws
  * `idempotency_in_progress` where the lease ran out and one was delivered as it was.
  */
-function finish(database: Database, held: readonly Held[], meeting: Meeting): Promise<void> {
+function finish(
+  database: Database,
+  held: readonly Held[],
+  { nativeIds, ...meeting }: Meeting & { nativeIds: ReadonlyMap<string, string> },
+): Promise<void> {
   return database.sql.transaction().execute(async (transaction) => {
     const known = await lockRows(
       transaction,
       held.map(({ again }) => again),
     );
     for (const { again, what, fence } of held) {
-      if (what === 'remove') {
-        const { numAffectedRows } = await sql`
-          delete from handoffs h where external_id = ${again.externalId} and ${lease.isOf(fence)}`.execute(
-          transaction,
-        );
+      if (what === 'end') {
+        const { externalId } = again;
+        const ended = await endAsCreated(transaction, { externalId, fence }, nativeIds.get(externalId));
         // What was made may be removed by now.
-        if (numAffectedRows !== 1n) throw itemInUse();
+        if (ended === undefined) throw itemInUse();
+        await addEvents(transaction, eventsOf([ended], meeting.eventOf));
         continue;
       }
       const status = known.get(again.externalId)?.status;
@@ -289,7 +296,7 @@ async function replaceContent(
       actor = ${origin.actor ?? null}, actor_subject = ${origin.subject ?? null}, request_id = ${origin.requestId},
       fence = h.fence + 1, ${lease.end}, due_at = now(),
       content_at = case when is_other then greatest(now(), h.content_at + interval '1 microsecond') else h.content_at end,
-      replaced = h.replaced or (is_other and h.may_exist),
+      replaced = h.replaced or (is_other and h.may_exist), entity_tag_before = null,
       status = case when asked then 'awaiting_approval' else h.status end,
       approval = case when asked then 'pending' else h.approval end,
       decided_by = case when asked then null else h.decided_by end,

@@ -37,6 +37,7 @@ class Delivery {
         log,
         noteRecord: async () => true,
         leaseOf: () => ({ take: async () => undefined, end: async () => undefined }),
+        rememberBefore: async () => true,
         resources: resourcesOf(),
         visibleTo: () => 'all',
       },

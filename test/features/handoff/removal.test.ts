@@ -91,6 +91,7 @@ describe('the record of a hand-off that has ended', () => {
       ...{ records, table, batchMs: 1000, log: recordLog().log },
       noteRecord: async () => true,
       leaseOf: () => ({ take: async () => undefined, end: async () => undefined }),
+      rememberBefore: async () => true,
       resources: resourcesOf(),
       lease: async () => ({ deadline: now() + 60_000 }),
       settle: async (settled) => void (await table.settle(settled, () => undefined)),

@@ -75,4 +75,21 @@ describe('a stored hand-off that updates the record of its item', {
     });
     assert.equal(await name(), 'handed off');
   });
+
+  test('fails where others have changed it since an attempt whose outcome nobody knows', async () => {
+    const { id, update, name } = await itemWithRecord();
+    const write = await arm('update', 'after');
+    await update();
+    await write.hit();
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, { Name__c: 'theirs' });
+    await untilHandoff(gateway, id, ({ latest_attempts }) => (latest_attempts?.length ?? 0) > 0);
+    await gateway.org.disarm();
+    const { problem } = await untilHandoff(gateway, id, ({ status }) => status !== 'accepted');
+    assert.deepEqual([problem?.code, await name()], ['conflict', 'theirs']);
+    // Whoever tries it again decides so.
+    await gateway.request(`/v1/handoffs/${id}/retry`, { method: 'POST' });
+    await untilHandoff(gateway, id);
+    assert.equal(await name(), 'handed off');
+  });
 });
