@@ -180,6 +180,11 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
    * for it now.
    */
   checkRepeat?(input: Pick<Input<S, K, P>, 'params' | 'consumer'>): Promise<void>;
+  /**
+   * Before the answer to a change is given again that its caller made when it could see other records: throws `not_found` where it
+   * does not see the record now. Without it, such a repeat is another request.
+   */
+  checkSeen?(input: { params: Part<S, 'params'>; call: Call }): Promise<void>;
   externalIdOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>): string | undefined;
   recordsOf?(input: Pick<Input<S, K, P>, 'prepared' | 'consumer'>, externalId: string): string[];
   /** Throws `Problem` where the work could not be done now. Runs before the key is claimed. */

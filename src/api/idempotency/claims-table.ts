@@ -111,7 +111,8 @@ export class ClaimsTable {
         completed_at = null, response_status = null, response_headers = null, response_body = null,
         response_compressed = null
       where c.completed_at <= now() - ${this.#retention}
-        or (c.completed_at is null and ${lease.isOver} and c.fingerprint = excluded.fingerprint)
+        or (c.completed_at is null and ${lease.isOver} and (c.fingerprint = excluded.fingerprint
+          or encode(excluded.fingerprint || c.fingerprint, 'hex') = any(${requests.flatMap(bothFingerprints)}::text[])))
         or (c.repeat_until <= now() and (c.completed_at is not null or ${lease.isOver}))
       returning consumer_id, key::text, external_id, entity_tag_before, fence::text,
         created_at, created_at <> last_attempt_at as continued`;
@@ -311,6 +312,10 @@ export function identify({ consumerId, key }: ClaimKey): string {
 /** As text: drivers differ in how they send arrays of bytes. */
 function hexFingerprint({ fingerprint }: KeyedRequest): string {
   return fingerprint.toString('hex');
+}
+
+function bothFingerprints({ fingerprint, otherFingerprint }: KeyedRequest): string[] {
+  return otherFingerprint ? [Buffer.concat([fingerprint, otherFingerprint]).toString('hex')] : [];
 }
 
 function asBase64({ compressed }: PackedAnswer): string | null {

@@ -78,8 +78,12 @@ export interface OwnedClaim extends Claim {
   release(failure: unknown): Promise<void>;
 }
 
-/** The claim to execute the request under, or the answer of an earlier run. */
-export type Claimed = { claim: OwnedClaim; answer?: never } | { claim?: never; answer: StoredAnswer };
+/**
+ * The claim to execute the request under, or the answer of an earlier run. `isOfOtherView`: of one that could see other records.
+ */
+export type Claimed =
+  | { claim: OwnedClaim; answer?: never }
+  | { claim?: never; answer: StoredAnswer; isOfOtherView: boolean };
 
 export interface LedgerOptions {
   database: Database;
@@ -115,11 +119,11 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     async claim(request: KeyedRequest, refusal?: Refusal): Promise<Claimed> {
       const step = request.span?.child('internal', 'idempotency claim');
       try {
-        if (refusal) return { answer: await answerUnadmitted(claims, request, metrics, refusal) };
+        if (refusal) return await answerUnadmitted(claims, request, metrics, refusal);
         const row = await atStore(() => take(request));
         if (!row) {
           const earlier = await atStore(() => claims.find(request));
-          return { answer: answerFromEarlier(earlier, request, metrics) };
+          return answerFromEarlier(earlier, request, metrics);
         }
         metrics.idempotencyOutcomes.inc({ outcome: row.continued ? 'continued' : 'claimed' });
         return { claim: ownedClaim({ claims, leases, complete, metrics }, request, row) };
@@ -142,7 +146,7 @@ async function answerUnadmitted(
   request: KeyedRequest,
   metrics: Metrics,
   refusal: Refusal,
-): Promise<StoredAnswer> {
+): Promise<Claimed> {
   const earlier = await claims.find(request).catch(() => undefined);
   if (!earlier?.completed) throw refusal.error;
   return answerFromEarlier(earlier, request, metrics);
@@ -247,8 +251,11 @@ function answerFromEarlier(
   row: EarlierClaim | undefined,
   request: KeyedRequest,
   { idempotencyOutcomes }: Metrics,
-): StoredAnswer {
-  if (row && !timingSafeEqual(row.fingerprint, request.fingerprint)) {
+): Claimed {
+  const { fingerprint, otherFingerprint } = request;
+  const isOfOtherView =
+    row !== undefined && otherFingerprint !== undefined && timingSafeEqual(row.fingerprint, otherFingerprint);
+  if (row && !isOfOtherView && !timingSafeEqual(row.fingerprint, fingerprint)) {
     idempotencyOutcomes.inc({ outcome: 'reused' });
     throw keyReused();
   }
@@ -259,7 +266,7 @@ function answerFromEarlier(
   const { response_status: status, response_headers: headers, response_body: body } = row;
   if (body === null) throw answerErased(status, headers['location']);
   idempotencyOutcomes.inc({ outcome: 'replayed' });
-  return { status, headers, body };
+  return { answer: { status, headers, body }, isOfOtherView };
 }
 
 function keyReused(): Problem {

@@ -33,8 +33,8 @@ export async function claimWithinWindow(
   { refusal, mayBeUnkept }: { refusal: Refusal | undefined; mayBeUnkept: boolean },
 ): Promise<Claimed> {
   try {
-    const { claim, answer } = await ledger.claim(request, refusal);
-    return claim === undefined ? { answer } : { claim: withinWindow(claim, mayBeUnkept) };
+    const claimed = await ledger.claim(request, refusal);
+    return claimed.claim ? { claim: withinWindow(claimed.claim, mayBeUnkept) } : claimed;
   } catch (error) {
     if (!mayBeUnkept || !isStoreUnavailable(error)) throw error;
     return { claim: unkeptClaim(request) };

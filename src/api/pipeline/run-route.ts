@@ -7,7 +7,12 @@ import { isObject } from '../../platform/base/json-text.ts';
 import { type Fault, withSecondLook } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/text.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
-import { fingerprint, type KeyedRequest, type StoredAnswer } from '../idempotency/keyed-request.ts';
+import {
+  fingerprint,
+  type KeyedRequest,
+  type RequestIdentity,
+  type StoredAnswer,
+} from '../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger, OwnedClaim, Refusal } from '../idempotency/ledger.ts';
 import { claimWithinWindow, requestWithoutKey } from '../idempotency/repeat-window.ts';
 import { type Route, type RouteAnswer, storesAnswers } from '../route.ts';
@@ -72,12 +77,14 @@ async function answerOf(tools: RouteTools, request: FastifyRequest): Promise<Rou
   }
   // A tool call is not executed without the ledger: its caller relies on being executed once.
   const mayBeUnkept = request.idempotencyKey === undefined;
-  const { claim, answer: earlier } = await (keyed.repeatWindowSeconds === undefined
+  const claimed = await (keyed.repeatWindowSeconds === undefined
     ? ledger.claim(keyed, refusal)
     : claimWithinWindow(ledger, keyed, { refusal, mayBeUnkept }));
+  const { claim } = claimed;
   if (claim === undefined) {
     await route.checkRepeat?.(input);
-    return asReplay(asSeenNow(run, earlier));
+    if (claimed.isOfOtherView) await route.checkSeen?.(input);
+    return asReplay(asSeenNow(run, claimed.answer));
   }
   const answer = await executeFor(run, claim);
   await claim.complete(answer);
@@ -199,9 +206,17 @@ async function requestToClaim({ route, request, input }: Run): Promise<KeyedRequ
   return {
     ...common,
     key,
-    fingerprint: fingerprint({ method, path: url, ifMatch, scope, body }),
+    ...fingerprints(route, { method, path: url, ifMatch, scope, body }),
     overwrites: isNamed ? route.overwrites?.(request.params as never) : undefined,
     repeatWindowSeconds: windowOfKey,
+  };
+}
+
+function fingerprints({ checkSeen }: Route, request: RequestIdentity) {
+  const otherScope = request.scope === undefined ? 'own' : undefined;
+  return {
+    fingerprint: fingerprint(request),
+    otherFingerprint: checkSeen && fingerprint({ ...request, scope: otherScope }),
   };
 }
 

@@ -41,11 +41,11 @@ export function changeRoute(context: shared.RecordsContext): Route {
       ...crmProblems,
     ],
     ...shared.byFields(context),
+    checkSeen: shared.checkSeen(context),
     prepare: (body, bodyText) => readFieldValues(resource, body, bodyText),
     admit: (call) => shared.admitShown(context, call),
-    async handle({ params, prepared: values, headers, call, claim }) {
+    async handle({ params, prepared: values, headers: { 'if-match': ifMatch }, call, claim }) {
       const id = shared.idOf(params);
-      const ifMatch = headers['if-match'];
       const conditional = isConditional(ifMatch);
       await requireFree(id, call);
       if (conditional) await shared.leaseVisible(context, id, claim, call);

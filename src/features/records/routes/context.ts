@@ -6,9 +6,10 @@ import type { Route } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
-import { type Call, isFieldVisible } from '../../../platform/base/call.ts';
+import { type Call, everything, isFieldVisible, withChanges } from '../../../platform/base/call.ts';
 import { pickFields } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { ownerField } from '../../../records/created-by.ts';
 import { includedName, withMember } from '../../../records/included-member.ts';
 import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
@@ -182,6 +183,25 @@ export function requiredFields({ resource: { fields } }: ReadingContext): string
 
 export function recordName({ name }: Resource, id: string): string {
   return `${name} ${id}`;
+}
+
+/** Whether the caller may see a record, also a deleted one; undefined where nothing is left of it. */
+export async function isSeen(
+  { resource, records }: Pick<RecordsContext, 'resource' | 'records'>,
+  id: string,
+  call: Call,
+): Promise<boolean | undefined> {
+  if (call.visible(resource.collection) === 'all') return true;
+  const found = await withChanges(call, { visible: everything }, (own) =>
+    records.findWithDeleted(resource, id, own),
+  );
+  return found && found.values[ownerField] === call.consumerId;
+}
+
+export function checkSeen(context: RecordsContext) {
+  return async ({ params, call }: { params: unknown; call: Call }): Promise<void> => {
+    if (!(await isSeen(context, idOf(params), call))) throw recordNotFound(context.resource);
+  };
 }
 
 /** Before a write whose answer shows the record. Throws `crm_error` for a field that the org does not show. */

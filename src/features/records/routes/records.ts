@@ -178,6 +178,7 @@ export function removeRoute(context: shared.RecordsContext): Route {
     request: { params: shared.idParams('id', resource) },
     answers: { 204: { description: `The ${resource.name} is gone.` } },
     problems: ['crm_rejected', 'conflict', ...crmProblems],
+    checkSeen: shared.checkSeen(context),
     admit: (call) => records.admit(call),
     async handle({ params, headers, call, claim }) {
       const id = shared.idOf(params);
@@ -189,7 +190,7 @@ export function removeRoute(context: shared.RecordsContext): Route {
       const isOurs = conditional ? claim.before !== undefined : claim.continued;
       const record = await records.find(resource, id, call);
       if (!record) {
-        if (isOurs) return gone;
+        if (isOurs && (await shared.isSeen(context, id, call)) !== false) return gone;
         throw shared.recordNotFound(resource);
       }
       if (conditional) {

@@ -258,6 +258,7 @@ function cancelRoute(reservations: Reservations): Route {
     request: { params: idParams },
     answers: { 204: { description: 'Table and booking are cancelled.' } },
     problems: ['not_found', 'conflict', 'crm_rejected', ...crmProblems, ...partnerProblems],
+    checkSeen: async ({ params, call }) => void (await read(reservations, params.id.toLowerCase(), call)),
     async handle({ params, headers: { 'if-match': expected }, call, claim }) {
       const id = params.id.toLowerCase();
       // An earlier run under this claim may have changed it already.

@@ -304,33 +304,61 @@ describe('consumers that see only their own records', () => {
     await assertProblem(await send(consumers.second, path, again), 412, 'precondition_failed');
   });
 
-  test('an answer that was stored for a wider view is not replayed', async () => {
-    const record = made.find(
-      ({ collection, by }) => collection === 'quotes' && by !== consumers.first.id,
-    ) as Made;
-    const { url } = gateway;
-    const narrowed = await gateway.newConsumer({ resource: 'quotes', actions });
-    const change = {
-      method: 'PATCH',
-      body: { name: 'Seen' },
-      headers: { 'idempotency-key': randomUUID() },
+  describe('a repeat after the permission has changed', () => {
+    const keyed = () => ({ 'idempotency-key': randomUUID() });
+    const permit = async ({ id }: Credentials & { id: string }, records: 'all' | 'own') => {
+      const body = { permissions: [{ resource: 'quotes', actions, records }] };
+      const answer = await gateway.request(`/v1/admin/consumers/${id}`, {
+        method: 'PATCH',
+        body,
+        as: gateway.admin,
+      });
+      assert.equal(answer.status, 200, await answer.text());
     };
-    assert.equal((await send(narrowed, `/v1/quotes/${record.id}`, change)).status, 200, url);
-    const patch = {
-      method: 'PATCH',
-      body: { permissions: [{ resource: 'quotes', actions, records: 'own' }] },
+    const make = async (as: Credentials) => {
+      const { trip_id, member_id } = newReservation(gateway.org.memberId);
+      const body = { trip_id, member_id, name: 'x', source: 'x', details: {} };
+      const answer = await send(as, '/v1/quotes', { method: 'POST', body, headers: keyed() });
+      return ((await answer.json()) as { id: string }).id;
     };
-    const answer = await gateway.request(`/v1/admin/consumers/${narrowed.id}`, {
-      ...patch,
-      as: gateway.admin,
+    const assertReplayed = async (answer: Response, status: number) => {
+      assert.equal(answer.status, status, await answer.text());
+      assert.equal(answer.headers.get('idempotent-replayed'), 'true');
+    };
+
+    for (const [before, after] of [
+      ['all', 'own'],
+      ['own', 'all'],
+    ] as const) {
+      test(`gets its answer, from ${before} to ${after}, for a record that it sees`, async () => {
+        const consumer = await gateway.newConsumer({ resource: 'quotes', actions, records: before });
+        const path = `/v1/quotes/${await make(consumer)}`;
+        const change = { method: 'PATCH', body: { name: 'Seen' }, headers: keyed() };
+        const removal = { method: 'DELETE', headers: keyed() };
+        assert.equal((await send(consumer, path, change)).status, 200);
+        assert.equal((await send(consumer, path, removal)).status, 204);
+        await permit(consumer, after);
+        await assertReplayed(await send(consumer, path, change), 200);
+        await assertReplayed(await send(consumer, path, removal), 204);
+      });
+    }
+
+    test('is 404 for a record that it does not see now, also unfinished, and 200 once it does', async () => {
+      const consumer = await gateway.newConsumer({ resource: 'quotes', actions });
+      const path = `/v1/quotes/${await make(consumers.second)}`;
+      const change = { method: 'PATCH', body: { name: 'Seen' }, headers: keyed() };
+      const removal = { method: 'DELETE', headers: keyed() };
+      assert.equal((await send(consumer, path, change)).status, 200);
+      const fault = { kind: 'error', status: 500, errorCode: 'UNKNOWN_EXCEPTION', message: 'x' };
+      await gateway.org.arm({ match: { operation: 'delete' }, effect: fault });
+      assert.ok((await send(consumer, path, removal)).status >= 500);
+      await gateway.org.disarm();
+      await permit(consumer, 'own');
+      await assertProblem(await send(consumer, path, change), 404, 'not_found');
+      await assertProblem(await send(consumer, path, removal), 404, 'not_found');
+      await permit(consumer, 'all');
+      await assertReplayed(await send(consumer, path, change), 200);
     });
-    assert.equal(answer.status, 200, await answer.text());
-    await assertProblem(
-      await send(narrowed, `/v1/quotes/${record.id}`, change),
-      422,
-      'idempotency_key_reused',
-      'Idempotency-Key',
-    );
   });
 
   test('every operation on records is covered', async () => {
