@@ -278,7 +278,7 @@ function shownAs(view: ReservationView, call: Call, beside: object = {}) {
 
 async function read(reservations: Reservations, id: string, call: Call): Promise<ReservationView> {
   const view = await reservations.read(id, call);
-  if (!view) throw new Problem('not_found', 'There is no reservation with this id.');
+  if (!view) throw new Problem('not_found', "There's no reservation with this id.");
   return view;
 }
 
