@@ -133,6 +133,8 @@ export interface RouteDefinition<S extends RequestSchemas, K extends KeyRule, P>
   description?: string;
   permission: Permission;
   approvalAdvice?: string;
+  /** A creation: a repeat of an unfinished one is answered with its record, where there is one, whatever the caller may do by now. */
+  looksFirst?: true;
   isUnlisted?: true;
   tool?: Tool;
   passesOn?: true;

@@ -140,7 +140,7 @@ export function createServer(options: ServerOptions): Server {
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections, options);
   const answerError = answerErrors(countOpenly(authenticatorsOf(options)), log, options.tokens);
-  for (const name of ['consumer', 'limitRefusal', 'attempt', 'call', 'idempotencyKey', 'actor'])
+  for (const name of ['consumer', 'limitRefusal', 'attempt', 'call', 'idempotencyKey', 'actor', 'unlessMade'])
     app.decorateRequest(name);
   app.decorateRequest('isCounted', false);
   app.decorateRequest('isPassedOn', false);
@@ -264,8 +264,9 @@ function inOrder(given: readonly (Step | undefined)[]) {
   };
 }
 
-function authenticatorsOf({ authenticate, sessions, tls, limits }: ServerOptions): Authenticators {
-  return { authenticate, sessions, certificates: tls?.certificates ?? checkWithoutTls, limits };
+function authenticatorsOf({ authenticate, sessions, tls, limits, ledger }: ServerOptions): Authenticators {
+  const { isUnfinished } = ledger;
+  return { authenticate, sessions, certificates: tls?.certificates ?? checkWithoutTls, limits, isUnfinished };
 }
 
 /** First, so that errors have the headers too. */

@@ -72,7 +72,10 @@ export async function startMadeUpServerWith(options: Partial<ServerOptions>): Pr
       refusals: noLimit,
       allowances: noAllowances,
     },
-    ledger: { claim: () => Promise.reject(new Error('made-up routes have no keys')) },
+    ledger: {
+      claim: () => Promise.reject(new Error('made-up routes have no keys')),
+      isUnfinished: async () => false,
+    },
     log,
     metrics,
     tracing: plainTracing,

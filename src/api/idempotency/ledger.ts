@@ -111,6 +111,9 @@ export function createLedger({ database, metrics, retentionHours, statementsAtOn
     identity: ({ claim }) => identify(claim),
   });
   return {
+    async isUnfinished(claim: ClaimKey): Promise<boolean> {
+      return (await claims.find(claim))?.completed === false;
+    },
     /**
      * Claims the request's key, or answers from an earlier run. With a refusal nothing is touched, and only a request that
      * was answered before gets its answer. Throws `idempotency_key_reused`, `idempotency_in_progress`, `store_unavailable`,

@@ -28,7 +28,7 @@ export function requestWithoutKey(
  * keeps. Throws like the ledger.
  */
 export async function claimWithinWindow(
-  ledger: Ledger,
+  ledger: Pick<Ledger, 'claim'>,
   request: KeyedRequest,
   { refusal, mayBeUnkept }: { refusal: Refusal | undefined; mayBeUnkept: boolean },
 ): Promise<Claimed> {

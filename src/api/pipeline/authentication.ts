@@ -9,6 +9,7 @@ import {
   type PresentedCredentials,
   type Sessions,
 } from '../../identity/consumers/authentication.ts';
+import { allows } from '../../identity/consumers/consumer.ts';
 import { looksLikeTestKey } from '../../identity/consumers/credentials.ts';
 import { markOf } from '../../identity/consumers/people.ts';
 import {
@@ -27,6 +28,7 @@ import { normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import { type ClaimKey, parseIdempotencyKey } from '../idempotency/keyed-request.ts';
 import { type FormCheck, isPublic, type Permission, type Route, type Step } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
 import { bodyTooLarge, bytesOf, decode, readBody, maxBodyBytes as usualBodyBytes } from './body.ts';
@@ -50,6 +52,8 @@ declare module 'fastify' {
           person: string | undefined;
         })
       | undefined;
+    /** Of a repeat that continues an unfinished creation: unless its record exists, this is its answer. */
+    unlessMade: Problem | undefined;
   }
   interface FastifyContextConfig {
     authenticateForm?: FormCheck['authenticate'] | undefined;
@@ -65,6 +69,7 @@ export interface Authenticators {
   sessions: Sessions | undefined;
   certificates: CertificateCheck;
   limits: Limits;
+  isUnfinished(claim: ClaimKey): Promise<boolean>;
 }
 
 /**
@@ -76,14 +81,20 @@ export function admitByHeaders(route: Route, authenticators: Authenticators): St
   if (isPublic(permission)) return undefined;
   const { authenticate, sessions, limits } = authenticators;
   const wanted = wantedFirst(permission);
+  const requirePermission = (request: FastifyRequest, consumer: Caller) => {
+    if ('resource' in permission) requireNoApproval(consumer, permission, route.approvalAdvice);
+    if (wanted.length === 0 || hasOneOf(consumer, wanted)) return undefined;
+    return refuseByPath(request, permission, wanted, limits);
+  };
   const admit = (request: FastifyRequest, reply: FastifyReply, authentication: Authentication) => {
     const consumer = admitCaller(request, reply, authentication, authenticators);
     if (consumer.person) requireSame(request, consumer, consumer.person);
-    if ('resource' in permission) requireNoApproval(consumer, permission, route.approvalAdvice);
-    if (wanted.length > 0 && !hasOneOf(consumer, wanted))
-      return refuseByPath(request, permission, wanted, limits);
-    if (checkOfBody(permission) === undefined && !route.passesOn) requireWithinLimit(request);
-    return undefined;
+    const require = () => requirePermission(request, consumer);
+    const pending = route.looksFirst ? orUnfinished(route, request, authenticators, require) : require();
+    const limit = () => {
+      if (checkOfBody(permission) === undefined && !route.passesOn) requireWithinLimit(request);
+    };
+    return pending === undefined ? limit() : pending.then(limit);
   };
   return (request, reply) => {
     const presented = presentedBy(request, sessions);
@@ -93,6 +104,27 @@ export function admitByHeaders(route: Route, authenticators: Authenticators): St
     if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
     return authentication.then((found) => admit(request, reply, found));
   };
+}
+
+/** Lets a caller that may read go on with what it began when it had the permission. After too many refusals, no claim is looked up. */
+async function orUnfinished(
+  { permission }: Route,
+  request: FastifyRequest,
+  { limits, isUnfinished }: Pick<Authenticators, 'limits' | 'isUnfinished'>,
+  require: () => Promise<void> | undefined,
+): Promise<void> {
+  try {
+    await require();
+  } catch (error) {
+    const consumer = request.consumer as Caller;
+    const { id } = consumer;
+    const isReader = 'resource' in permission && allows(consumer, permission.resource, 'read');
+    if (!(error instanceof Problem) || !isReader || limits.refusals.isReached(id)) throw error;
+    const isOurs = async () =>
+      isUnfinished({ consumerId: id, key: parseIdempotencyKey(String(request.headers['idempotency-key'])) });
+    if (!(await isOurs().catch(() => false))) throw error;
+    request.unlessMade = error;
+  }
 }
 
 /** After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap. */

@@ -4,7 +4,7 @@ import { visibleFields, visibleRecords } from '../../identity/consumers/visible-
 import { type Call, ownWorldOf, startCall, type VisibleFields } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import { isObject } from '../../platform/base/json-text.ts';
-import { type Fault, withSecondLook } from '../../platform/base/problem.ts';
+import { type Fault, type Problem, withSecondLook } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/text.ts';
 import type { Reconcile } from '../idempotency/housekeeping.ts';
 import {
@@ -105,13 +105,25 @@ function refusalOf({ route, call, input }: Run): Refusal | undefined {
 async function executeFor(run: Run, claim: OwnedClaim): Promise<ExecutedAnswer> {
   try {
     await claim.confirmOwnership();
-    return storedAnswer(await handle(run, claim));
+    const { unlessMade } = run.request;
+    return storedAnswer(await (unlessMade ? madeBefore(run, claim, unlessMade) : handle(run, claim)));
   } catch (error) {
     const problem = problemOfError(error);
     if (isFinal(problem)) return problemAnswer(problem, run.request.id, true);
     await claim.release(error);
     throw error;
   }
+}
+
+/** Throws the refusal where no record was made. */
+async function madeBefore(
+  { route, call }: Run,
+  { externalId }: Claim,
+  refusal: Problem,
+): Promise<RouteAnswer> {
+  const made = await route.reconcile?.(externalId, call, []);
+  if (made === undefined) throw refusal;
+  return made;
 }
 
 async function handle(

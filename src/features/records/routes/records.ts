@@ -40,6 +40,7 @@ function createRoute(context: shared.RecordsContext): Route {
     tag: shared.tags[resource.collection],
     summary: shared.titled('Create', resource),
     permission: { resource: resource.collection, action: 'write' },
+    looksFirst: true,
     idempotencyKey: 'required',
     requested: { about: shared.subjects(resource), makes: true },
     request: { body: creationSchema(resource) },
