@@ -109,34 +109,8 @@ export function tripRoute(tools: TripParts): Route {
     async handle({ params, headers, consumer, call }) {
       call.freshness = readFreshness(headers);
       const reader = { consumer: consumer as Consumer, call };
-      const tripId = params.tripId.toLowerCase();
-      const [records, handoffs, tables] = await Promise.all([
-        readRecords(tools, tripId, reader),
-        readHandoffs(tools, tripId, reader),
-        readReservations(tools, tripId, reader),
-      ]);
-      const all = [...records.lists.values(), tables, handoffs.rows];
-      if (all.every((rows) => rows.length === 0)) throw notFound();
-      const members = await readMembers(tools, [...records.members, ...handoffs.members], reader);
-      const isCut = records.isCut || [tables, handoffs.rows].some((rows) => rows.length > most);
-      // Records are JSON text already, digit for digit.
-      const parts = {
-        trip_id: JSON.stringify(tripId),
-        members: JSON.stringify(members),
-        quotes: `[${(records.lists.get('quotes') ?? []).join()}]`,
-        bookings: `[${(records.lists.get('bookings') ?? []).join()}]`,
-        reservations: JSON.stringify(tables.slice(0, most)),
-        handoffs: JSON.stringify(handoffs.rows.slice(0, most)),
-        truncated: String(isCut),
-      };
-      const body = `{${Object.entries(parts)
-        .map(([name, text]) => `"${name}":${text}`)
-        .join()}}`;
-      return unlessNotModified(headers['if-none-match'], {
-        status: 200,
-        body,
-        headers: { etag: entityTag(body), 'cache-control': 'private, no-cache', ...ageHeader(records) },
-      });
+      const answer = await readTrip(tools, params.tripId.toLowerCase(), reader);
+      return unlessNotModified(headers['if-none-match'], answer);
     },
   });
 }
@@ -144,6 +118,34 @@ export function tripRoute(tools: TripParts): Route {
 interface Reader {
   consumer: Consumer;
   call: Call;
+}
+
+/** Throws `not_found`, and `Problem` of the CRM. */
+async function readTrip(tools: TripParts, tripId: string, reader: Reader) {
+  const [records, handoffs, tables] = await Promise.all([
+    readRecords(tools, tripId, reader),
+    readHandoffs(tools, tripId, reader),
+    readReservations(tools, tripId, reader),
+  ]);
+  const all = [...records.lists.values(), tables, handoffs.rows];
+  if (all.every((rows) => rows.length === 0)) throw notFound();
+  const members = await readMembers(tools, [...records.members, ...handoffs.members], reader);
+  const isCut = records.isCut || [tables, handoffs.rows].some((rows) => rows.length > most);
+  // Records are JSON text already, digit for digit.
+  const parts = {
+    trip_id: JSON.stringify(tripId),
+    members: JSON.stringify(members),
+    quotes: `[${(records.lists.get('quotes') ?? []).join()}]`,
+    bookings: `[${(records.lists.get('bookings') ?? []).join()}]`,
+    reservations: JSON.stringify(tables.slice(0, most)),
+    handoffs: JSON.stringify(handoffs.rows.slice(0, most)),
+    truncated: String(isCut),
+  };
+  const body = `{${Object.entries(parts)
+    .map(([name, text]) => `"${name}":${text}`)
+    .join()}}`;
+  const headers = { etag: entityTag(body), 'cache-control': 'private, no-cache', ...ageHeader(records) };
+  return { status: 200, body, headers };
 }
 
 function seesTrips({ consumer }: Reader, collection: 'quotes' | 'bookings'): boolean {
