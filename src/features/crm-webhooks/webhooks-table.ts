@@ -76,7 +76,7 @@ export class WebhooksTable {
     const { numAffectedRows } = await sql`
       insert into webhook_events
         (webhook_id, type, event_at, member_id, payload, state, due_at, received_at, finished_at)
-      values (${webhookId}, ${type}, ${occurredAt}, ${memberId}, ${payload}, ${isKnown ? 'received' : 'ignored'},
+      values (${webhookId}, ${type}, ${occurredAt}, ${memberId}, ${isKnown ? payload : ''}, ${isKnown ? 'received' : 'ignored'},
         now(), now(), ${isKnown ? null : sql`now()`})
       on conflict (webhook_id) do nothing`.execute(this.#database.sql);
     return numAffectedRows === 1n;
@@ -98,9 +98,10 @@ export class WebhooksTable {
     });
   }
 
+  /** Without the payload from then on: the gateway needs none, not for a replay either. */
   async finish({ webhook_id, fence }: LeasedWebhook): Promise<boolean> {
     const { numAffectedRows } = await sql`
-      update webhook_events as e set state = 'processed', finished_at = now(), last_error = null,
+      update webhook_events as e set state = 'processed', finished_at = now(), last_error = null, payload = '',
         came_late = exists (
           select from webhook_events as later
           where later.member_id = e.member_id and later.state = 'processed' and later.event_at > e.event_at)

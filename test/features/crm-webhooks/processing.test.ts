@@ -120,6 +120,22 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       assert.equal((await stateOf(next))?.came_late, false);
     });
 
+    behaves('keep no body once they are processed or ignored, and are replayed without it', async () => {
+      const applied: string[] = [];
+      const work = processor(async ({ memberId }) => void applied.push(memberId));
+      const id = await add(randomUUID(), 1);
+      const other = { webhookId: 'msg_other', type: 'account.merged', memberId: null, payload: '{}' };
+      await table.add({ ...other, occurredAt: new Date() });
+      const bodies = async () =>
+        (await database.execute('select payload from webhook_events order by sequence')).rows;
+      assert.deepEqual(await bodies(), [{ payload: '{}' }, { payload: '' }]);
+      await work.run();
+      assert.deepEqual(await bodies(), [{ payload: '' }, { payload: '' }]);
+      await table.replay(id);
+      await work.run();
+      assert.equal(applied.length, 2);
+    });
+
     behaves('are taken by one of several replicas', async ({ replicas }) => {
       const ids = await Promise.all(Array.from({ length: 150 }, (_, n) => add(randomUUID(), n % 7)));
       const applied: string[] = [];
