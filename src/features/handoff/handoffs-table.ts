@@ -453,15 +453,16 @@ async function storeOutcomes(
   return rows.map(toStored);
 }
 
-/** The request itself has made the record of one that had ended: nothing is left to be looked for. Undefined where it was taken meanwhile. */
-export async function endAsCreated(
+/** Another request has made the record of one that had ended, or has found one (no id). Undefined where the row was taken meanwhile. */
+export async function endInstead(
   transaction: Database['sql'],
   { externalId, fence }: Pick<TakenHandoff, 'externalId' | 'fence'>,
   nativeId: string | undefined,
 ): Promise<StoredHandoff | undefined> {
+  const created = sql`status = 'created', native_id = ${nativeId}, problem = null, completed_at = ${timeNow}, approval = null,
+    decided_by = null, decided_at = null, reason = null, ${erased},`;
   const { rows } = await sql<Row>`
-    update handoffs h set status = 'created', native_id = ${nativeId ?? null}, problem = null, may_exist = false, ${lease.end},
-      completed_at = ${timeNow}, approval = null, decided_by = null, decided_at = null, reason = null, ${erased}
+    update handoffs h set ${nativeId === undefined ? sql`` : created} may_exist = false, ${lease.end}
     where external_id = ${externalId} and ${lease.isOf(fence)}
     returning ${columns}`.execute(transaction);
   return rows[0] && toStored(rows[0]);

@@ -12,6 +12,7 @@ import type { NewEvent } from '../events/event-log.ts';
 import { isOfMode, type QueueLimits } from './acceptance.ts';
 import type {
   AttemptFacts,
+  HandoffOutcome,
   HandoffQuery,
   HandoffStatus,
   NewHandoff,
@@ -21,15 +22,7 @@ import type {
   TakenHandoff,
 } from './accepted.ts';
 import { type Decision, decide, endSome, isReplaced, whyUndecidable } from './approvals-table.ts';
-import {
-  type AttemptResult,
-  attemptFactsOf,
-  type DeliveryParts,
-  deliver,
-  isUnknown,
-  outcomeOf,
-  problemOf,
-} from './deliver.ts';
+import { attemptFactsOf, type DeliveryParts, deliver, isUnknown, outcomeOf, problemOf } from './deliver.ts';
 import { createDeliveryParts } from './delivery-parts.ts';
 import {
   confirm,
@@ -252,7 +245,7 @@ class AcceptedHandoffs implements Handoffs {
       const earlier = left && { mayExist: true, isReplaced: true, ...left };
       const made =
         known ?? (await handOff(this.#options, handoff, { ...handoff, guard: claim, ...earlier }, call));
-      await meeting.done();
+      await meeting.done([made]);
       return made;
     } catch (error) {
       await meeting.undone();
@@ -308,31 +301,26 @@ class AcceptedHandoffs implements Handoffs {
     if (attempt?.ended.status === 'created') {
       const { ended } = attempt;
       // Should the database fail, it stays, and is delivered once more, which makes no other record.
-      const isDropped = await this.#table.drop(taken).catch(() => true);
+      const isDone = await this.#end(taken, ended, attemptFactsOf(attempt)).catch(() => true);
       // A hand-off that was cancelled meanwhile is not confirmed: its record is removed.
-      if (isDropped) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
+      if (isDone) return ended.confirmation ?? confirm(taken.type, ended, taken.externalId);
     }
-    if (
-      attempt?.ended.status === 'failed' &&
-      (await this.#endRefused(taken, attempt.ended, attemptFactsOf(attempt)))
-    )
-      throw problemOf(attempt.ended.refusal);
+    if (attempt?.ended.status === 'failed') {
+      const outcome = { ...attempt.ended, mayExist: taken.mayExist };
+      const isDone = await this.#end(taken, outcome, attemptFactsOf(attempt)).catch(() => false);
+      if (isDone) throw problemOf(attempt.ended.refusal);
+    }
     this.#noteAccepted();
     this.#settleLater(taken, trying);
     return 'accepted' as const;
   }
 
-  /** Where it has taken the place of an earlier hand-off, something of the item stays to be seen. False where that could not be stored. */
-  #endRefused(
-    taken: TakenHandoff & HandoffLease,
-    ended: Extract<AttemptResult, { status: 'failed' }>,
-    attempt: AttemptFacts,
-  ): Promise<boolean> {
-    const outcome = { ...ended, mayExist: taken.mayExist };
-    const end = taken.stood
-      ? this.#settle([{ handoff: taken, outcome, attempt }]).then(() => true)
-      : this.#table.drop(taken);
-    return end.catch(() => false);
+  /** Where it has taken the place of an earlier hand-off, that one stays to be seen. False for an attempt that was replaced. */
+  async #end(taken: TakenHandoff & HandoffLease, outcome: HandoffOutcome, attempt: AttemptFacts) {
+    if (!taken.stood) return this.#table.drop(taken);
+    const settled = await this.#table.settle([{ handoff: taken, outcome, attempt }], this.#eventOf);
+    this.#note(settled);
+    return settled.length > 0;
   }
 
   #settleLater(handoff: TakenHandoff, trying: ReturnType<typeof deliver>): void {

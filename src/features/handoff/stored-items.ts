@@ -6,8 +6,14 @@ import { orUnavailable } from '../../platform/store/failures.ts';
 import { leasesOf } from '../../platform/store/leases.ts';
 import { addEvents } from '../events/event-log.ts';
 import type { Origin, StoredHandoff } from './accepted.ts';
-import { changedMeanwhile, type EarlierAttempts, type HandoffRequest, requireSameMember } from './handoff.ts';
-import { endAsCreated } from './handoffs-table.ts';
+import {
+  changedMeanwhile,
+  type EarlierAttempts,
+  type HandoffConfirmation,
+  type HandoffRequest,
+  requireSameMember,
+} from './handoff.ts';
+import { endInstead } from './handoffs-table.ts';
 import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
 
 /*
@@ -15,7 +21,8 @@ import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
  *
  *   waiting   It may get the new content. Nobody delivers it meanwhile.
  *   ended     What its calls may have made in the CRM is still to be looked for, or removed. It stays until the new one
- *             stands: a stored one takes its row over, by one that is made at once it is created then.
+ *             stands: a stored one takes its row over, by one that is made at once it is created then. Where the item's record
+ *             was there, it stays as it is, and nothing is looked for any more.
  *   created   It says nothing of the record as it is now: the CRM does.
  *
  * Several items are met in one transaction: all of them, or none. Where something is to be made in the CRM first, rows are leased
@@ -93,11 +100,8 @@ export function requireSameItem(
 }
 
 export interface ItemMeeting extends Pick<Met, 'waiting' | 'left'> {
-  /**
-   * Once the rest stands, whose records have these ids in the CRM, by External ID. Throws `idempotency_in_progress` where a row was taken
-   * meanwhile, `store_unavailable`.
-   */
-  done(nativeIds?: ReadonlyMap<string, string>): Promise<void>;
+  /** Once the rest stands, as confirmed. Throws `idempotency_in_progress` where a row was taken meanwhile, `store_unavailable`. */
+  done(confirmed?: readonly HandoffConfirmation[]): Promise<void>;
   /** Gives everything back as it was; where that fails too, the leases run out. */
   undone(): Promise<void>;
 }
@@ -121,8 +125,8 @@ export async function meetItems(
     return {
       waiting,
       left,
-      done: async (nativeIds = new Map()) => {
-        if (held.length > 0) await atStore(() => finish(database, held, { ...meeting, nativeIds }), true);
+      done: async (confirmed = []) => {
+        if (held.length > 0) await atStore(() => finish(database, held, { ...meeting, confirmed }), true);
       },
       undone: async () => {
         if (held.length > 0) await giveBack(database, held).catch(() => undefined);
@@ -232,11 +236,7 @@ async function hold(transaction: Database['sql'], again: Again, what: Held['what
  * Does what was held back, once the rest is made in the CRM. A hand-off that was ended meanwhile stays so. Throws
  * `idempotency_in_progress` where the lease ran out and one was delivered as it was.
  */
-function finish(
-  database: Database,
-  held: readonly Held[],
-  { nativeIds, ...meeting }: Meeting & { nativeIds: ReadonlyMap<string, string> },
-): Promise<void> {
+function finish(database: Database, held: readonly Held[], meeting: Finish): Promise<void> {
   return database.sql.transaction().execute(async (transaction) => {
     const known = await lockRows(
       transaction,
@@ -244,11 +244,7 @@ function finish(
     );
     for (const { again, what, fence } of held) {
       if (what === 'end') {
-        const { externalId } = again;
-        const ended = await endAsCreated(transaction, { externalId, fence }, nativeIds.get(externalId));
-        // What was made may be removed by now.
-        if (ended === undefined) throw itemInUse();
-        await addEvents(transaction, eventsOf([ended], meeting.eventOf));
+        await endHeld(transaction, { externalId: again.externalId, fence }, meeting);
         continue;
       }
       const status = known.get(again.externalId)?.status;
@@ -257,6 +253,24 @@ function finish(
       if ((await replaceContent(transaction, again, meeting, fence)) === undefined) throw itemInUse();
     }
   });
+}
+
+interface Finish extends Meeting {
+  confirmed: readonly HandoffConfirmation[];
+}
+
+/** Throws `idempotency_in_progress`: the record may be removed by now. */
+async function endHeld(
+  transaction: Database['sql'],
+  row: { externalId: string; fence: string },
+  { confirmed, eventOf }: Finish,
+): Promise<void> {
+  const made = confirmed.find(
+    ({ external_id, status }) => external_id === row.externalId && status !== 'existing',
+  );
+  const ended = await endInstead(transaction, row, made?.id);
+  if (ended === undefined) throw itemInUse();
+  if (made) await addEvents(transaction, eventsOf([ended], eventOf));
 }
 
 async function giveBack(database: Database, held: readonly Held[]): Promise<void> {

@@ -94,7 +94,7 @@ export async function handOffTogether(
   });
   try {
     const written = await writeOpen(parts, { open, placedAt }, request);
-    await meeting.done();
+    await meeting.done(written.filter((one) => 'id' in one));
     return items.map(({ request: { type }, externalId: external_id }, index) => {
       const status = meeting.waiting[index];
       if (status !== undefined) return { type, status, external_id };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { useGateway } from '../../../support/gateway.ts';
-import { offerFor, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
+import { offerFor, readHandoff, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface Answer {
@@ -119,6 +119,44 @@ describe('an item that is handed off again', () => {
     await answerTo(body, 202, respondAsync);
     await untilHandoff(gateway, first.external_id);
     assert.equal((await answerTo(body, 200)).status, 'existing');
+  });
+
+  test('is created where it had failed, whether it is made again at once, in time or with others', async () => {
+    const trip = '/api/v1/handoffs';
+    for (const again of [{}, { prefer: 'respond-async, wait=20' }, trip]) {
+      const body = item();
+      const unknown = { ...body, member_id: randomUUID() };
+      const { external_id } = await answerTo(unknown, 202, respondAsync);
+      await untilHandoff(gateway, external_id, ({ status }) => status === 'failed');
+      const { trip_id, member_id, ...rest } = body;
+      if (again === trip) {
+        const made = await gateway.request(trip, { body: { trip_id, member_id, items: [rest] } });
+        assert.equal(made.status, 201, await made.text());
+      } else await answerTo(body, 201, again as Record<string, string>);
+      const { id, status, completed_at } = await untilHandoff(gateway, external_id);
+      assert.ok(status === 'created' && id !== null && completed_at !== null);
+      const history = await gateway.request(`/v1/handoffs/${external_id}/history`);
+      const { data } = (await history.json()) as { data: { kind: string }[] };
+      assert.deepEqual(data.map(({ kind }) => kind).toSorted(), [
+        'accepted',
+        'created',
+        'failed',
+        'requested',
+      ]);
+    }
+  });
+
+  test('leaves a hand-off cancelled where the item has a record', async () => {
+    const body = item();
+    await answerTo(body, 201);
+    const fault = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const { external_id } = await answerTo(renamed(body, 'Hotel Sol'), 202, respondAsync);
+    await gateway.request(`/v1/handoffs/${external_id}`, { method: 'DELETE' });
+    await fault.remove();
+    await gateway.org.disarm();
+    await untilReachable();
+    assert.equal((await answerTo(body, 200)).status, 'existing');
+    assert.equal((await readHandoff(gateway, external_id)).status, 'cancelled');
   });
 
   test('counts while its hand-off waits, and after it has ended', async () => {
