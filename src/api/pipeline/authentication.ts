@@ -98,7 +98,10 @@ export function admitByHeaders(route: Route, authenticators: Authenticators): St
   };
   return (request, reply) => {
     const presented = presentedBy(request, sessions);
-    if (hasTwoKinds(presented)) refuseTwoKinds(request, presented);
+    if (hasTwoKinds(presented)) {
+      recordAttempt(request, missing);
+      refuseTwoKinds(presented);
+    }
     if (presented.session) requireOwnPage(request, reply, route, limits);
     const authentication = authenticate(presented);
     if (!(authentication instanceof Promise)) return admit(request, reply, authentication);
@@ -244,13 +247,7 @@ export function countOpenly(
     countStranger(request, reply, limits, false);
     requireWithinLimit(request);
   };
-  return (request, reply) => {
-    // A session counts where the console asks for more than everybody gets.
-    const presented = presentedBy(request, showsMore && isOfOwnPage(request) ? sessions : undefined);
-    if (hasTwoKinds(presented)) {
-      countBy(request, reply, missing);
-      return showsMore ? refuseTwoKinds(request, presented) : undefined;
-    }
+  const count = (request: FastifyRequest, reply: FastifyReply, presented: PresentedCredentials) => {
     const authentication = isPresent(presented) ? authenticate(presented) : authenticateByForm(request);
     if (authentication instanceof Promise) {
       return authentication.then(
@@ -261,6 +258,14 @@ export function countOpenly(
     if (authentication !== undefined) return countBy(request, reply, authentication);
     countStranger(request, reply, limits, false);
     return requireWithinLimit(request);
+  };
+  return (request, reply) => {
+    // A session counts where the console asks for more than everybody gets.
+    const presented = presentedBy(request, showsMore && isOfOwnPage(request) ? sessions : undefined);
+    if (!hasTwoKinds(presented)) return count(request, reply, presented);
+    const pending = count(request, reply, firstKindOf(presented));
+    const refuse = () => (showsMore ? refuseTwoKinds(presented) : undefined);
+    return pending === undefined ? refuse() : pending.then(refuse);
   };
 }
 
@@ -313,8 +318,13 @@ function hasTwoKinds({ apiKey, apiSecret, token, session }: PresentedCredentials
   return (token !== undefined && isPair) || (session !== undefined && (isPair || token !== undefined));
 }
 
-function refuseTwoKinds(request: FastifyRequest, { session }: PresentedCredentials): never {
-  recordAttempt(request, missing);
+/** Whose limit a request with two kinds counts against. */
+function firstKindOf({ apiKey, apiSecret, token }: PresentedCredentials): PresentedCredentials {
+  const isPair = Boolean(apiKey || apiSecret);
+  return { apiKey, apiSecret, token: isPair ? undefined : token };
+}
+
+function refuseTwoKinds({ session }: PresentedCredentials): never {
   if (session !== undefined) {
     const text = 'has a session, but there are other credentials too; send one or the other';
     throw new Problem('invalid_request', `The Cookie header ${text}.`, {

@@ -239,6 +239,11 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
           'Authorization',
         );
       }
+      const both = await calls.call('/v1/quotes', token, {
+        headers: { 'x-api-key': apiKey, 'x-api-secret': apiSecret },
+      });
+      await both.body?.cancel();
+      assert.notEqual(both.headers.get('ratelimit'), null, 'it counts by its consumer');
       // Of a proxy, say.
       const basic = await here.request('/v1/quotes', {
         as: partner,
