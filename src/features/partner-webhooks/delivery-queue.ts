@@ -183,7 +183,8 @@ export class DeliveryQueue {
 
   /**
    * Seconds since the oldest delivery that waits was made, and since the one that is most overdue should have been sent;
-   * that of consumers which are not active is not overdue.
+   * that of consumers which are not active is not overdue. What is asked for again while its endpoint is disabled may stay
+   * pending, and does not count.
    */
   async ages({ active }: Pick<EndpointConsumers, 'active'>): Promise<{ pending: number; overdue: number }> {
     const { rows } = await sql<{ pending: number; overdue: number }>`
@@ -198,7 +199,7 @@ export class DeliveryQueue {
         select d.next_attempt_at from deliveries d
         where d.endpoint_id = w.id and d.status = 'pending' and d.claimed_until is null
         order by d.next_attempt_at, d.number limit 1
-      ) as next on true`.execute(this.#database.bulk);
+      ) as next on true where w.enabled`.execute(this.#database.bulk);
     return rows[0] as { pending: number; overdue: number };
   }
 
