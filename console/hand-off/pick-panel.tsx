@@ -1,10 +1,11 @@
+import type { Page } from '@handoff-gateway/client';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { useLoad } from '../shared/load.ts';
 import { memberName, useMembers } from '../shared/members.ts';
-import { crmName } from '../shared/page-facts.ts';
+import { crmName, withCrmName } from '../shared/page-facts.ts';
 import { ProblemAlert } from '../shared/parts.tsx';
-import { isTest, read, type Session, useSession } from '../shared/session.ts';
+import { isTest, read, type Session, useSession, withQuery } from '../shared/session.ts';
 import { type Confirmation, type ItemConfirmation, isFinal, type Pick, type Picks } from './picks.ts';
 
 interface PanelProps {
@@ -76,41 +77,61 @@ function Title({ pick: { name, type, items } }: { pick: Pick }): VNode {
 
 function Outcome({ pick, picks }: { pick: Pick; picks: Picks }): VNode {
   const { made, confirmation, type, items } = pick;
-  if (made) return <ConfirmedTrip pick={pick} made={made} />;
+  if (made) return <ConfirmedTrip pick={pick} made={made} picks={picks} />;
   if (confirmation) return <Confirmed pick={pick} confirmation={confirmation} picks={picks} />;
   return <p>Handing off as {items ? `${type}s` : type}…</p>;
 }
 
-function lookOf({ state, confirmation }: Pick): string {
-  return confirmation && isOpen(confirmation.status) ? 'open' : state;
+function lookOf({ state, confirmation, made = [] }: Pick): string {
+  return [confirmation, ...made].some((one) => one && isOpen(one.status)) ? 'open' : state;
 }
 
-function ConfirmedTrip({ pick, made }: { pick: Pick; made: readonly ItemConfirmation[] }): VNode {
+interface ConfirmedTripProps {
+  pick: Pick;
+  made: readonly ItemConfirmation[];
+  picks: Picks;
+}
+
+function ConfirmedTrip({ pick, made, picks }: ConfirmedTripProps): VNode {
   const { can } = useSession();
   const { type, items = [], tripId } = pick;
+  useTripUpdates(pick, made, picks);
   return (
     <>
       <ForWhom pick={pick} />
       <ul>
-        {made.map(({ status, external_id: id }, i) => (
-          <li key={id}>
-            <bdi>{items[i]?.name}</bdi>:{' '}
-            <strong>
-              {type} {status.replaceAll('_', ' ')}
-            </strong>
-            {['created', 'existing', 'updated'].includes(status) && can(`${type}s`, 'read') && (
-              <>
-                {' '}
-                <a href={`#/records/${type}s/${id}`}>Show the {type}</a>
-              </>
-            )}
+        {made.map((item, i) => (
+          <li key={i}>
+            <bdi>{items[i]?.name}</bdi>: <ConfirmedItem type={type} item={item} />
           </li>
         ))}
       </ul>
+      {made.some(({ status }) => status === 'accepted') && (
+        <p>What was accepted is saved. {crmName} isn't responding; we'll create it as soon as it does.</p>
+      )}
       {can(`${type}s`, 'read') && (
         <p>
           <a href={`#/trips/${tripId}`}>Show the trip</a>
         </p>
+      )}
+    </>
+  );
+}
+
+function ConfirmedItem({ type, item }: { type: Pick['type']; item: ItemConfirmation }): VNode {
+  const { can } = useSession();
+  const { status, external_id: id, problem } = item;
+  const hasRecord = ['created', 'existing', 'updated'].includes(status);
+  return (
+    <>
+      <strong>
+        {type} {status.replaceAll('_', ' ')}
+      </strong>
+      {status === 'failed' && problem && `. ${withCrmName(problem.detail)}`}{' '}
+      {id !== null && can(`${type}s`, 'read') && (
+        <a href={hasRecord ? `#/records/${type}s/${id}` : `#/handoffs/${id}`}>
+          {hasRecord ? `Show the ${type}` : 'Follow the hand-off'}
+        </a>
       )}
     </>
   );
@@ -193,14 +214,33 @@ function useStatusUpdates(pick: Pick, { status, external_id: id }: Confirmation,
     isFollowed ? followMs : undefined,
   );
   useEffect(() => {
-    if (current && current.status !== status) picks.settle(pick, current);
+    if (current && current.status !== status) picks.settle(pick, { confirmation: current });
+  }, [current]);
+}
+
+/** The same for several: with one request for all. */
+function useTripUpdates(pick: Pick, made: readonly ItemConfirmation[], picks: Picks): void {
+  const { can } = useSession();
+  const isFollowed = made.some(({ status }) => isOpen(status)) && can(`${pick.type}s`, 'read');
+  const path = withQuery('/v1/handoffs', { trip_id: pick.tripId, type: pick.type, limit: '100' });
+  const { data: current } = useLoad(
+    `handoffs ${pick.key}`,
+    async (session) => (isFollowed ? read<Page<Confirmation>>(session, path) : undefined),
+    isFollowed ? followMs : undefined,
+  );
+  useEffect(() => {
+    const next = made.map((item) => {
+      const found = current?.data.find(({ external_id: id }) => id === item.external_id);
+      return found && found.status !== item.status ? { ...item, ...found } : item;
+    });
+    if (next.some((item, i) => item !== made[i])) picks.settle(pick, { made: next });
   }, [current]);
 }
 
 const followMs = 2000;
 
 /** Whether it can still become a record. */
-function isOpen(status: Confirmation['status']): boolean {
+function isOpen(status: ItemConfirmation['status']): boolean {
   return status === 'accepted' || status === 'awaiting_approval';
 }
 

@@ -16,17 +16,16 @@ export interface Confirmation {
 
 export interface ItemConfirmation {
   status: Confirmation['status'] | 'existing' | 'updated';
-  external_id: string;
-  /** The CRM's id; absent until the record exists. */
-  id?: string;
+  /** Null for one that was refused. */
+  external_id: string | null;
+  problem?: Problem | null;
 }
 
-/** Whether there is a record, or there will be one. */
-export function isMade({ state, confirmation, items }: Pick): boolean {
+/** Whether there is a record of this result, or there will be one. */
+export function isMade({ state, confirmation, items, made }: Pick, id: string): boolean {
   if (state !== 'done') return false;
-  return (
-    items !== undefined || ['created', 'accepted', 'awaiting_approval'].includes(confirmation?.status ?? '')
-  );
+  const answer = items ? made?.[items.findIndex(({ resultId }) => resultId === id)] : confirmation;
+  return answer !== undefined && !['failed', 'cancelled', 'rejected'].includes(answer.status);
 }
 
 /** Whether the result was handed off with this pick, alone or with others. */
@@ -44,7 +43,7 @@ export interface Pick {
   name: string;
   tripId: string;
   memberId: string;
-  /** Results that are handed off together, all or none; undefined for one alone. */
+  /** Results that are handed off together; undefined for one alone. */
   items?: readonly { resultId: string; name: string }[];
   /** The request, byte for byte: a repeat must be the same. */
   body: string;
@@ -102,7 +101,7 @@ export class Picks {
     return this.#begin({ resultId: result.id, type, name: result.name, tripId, memberId, body }, open);
   }
 
-  /** Hands several results off, all or none. While that runs, or where it failed and nothing has changed, it is the same pick. */
+  /** Hands several results off in one request. While that runs, or where it failed and nothing has changed, it is the same pick. */
   handOffTrip(results: readonly Result[], type: RecordType, tripId: string, memberId: string): Promise<void> {
     const body = tripBodyOf(results, type, tripId, memberId);
     const open = this.#picks.find((pick) => pick.body === body && pick.state !== 'done');
@@ -152,8 +151,8 @@ export class Picks {
   }
 
   /** What became of a hand-off that was accepted. */
-  settle(pick: Pick, confirmation: Confirmation): void {
-    this.#change(pick, { confirmation });
+  settle(pick: Pick, became: { confirmation: Confirmation } | { made: readonly ItemConfirmation[] }): void {
+    this.#change(pick, became);
   }
 
   async #run(pick: Pick): Promise<void> {
@@ -161,9 +160,9 @@ export class Picks {
     try {
       if (this.#send === undefined) throw new Error('nobody is signed in');
       const { body, key: idempotencyKey } = pick;
-      const request = { method: 'POST' as const, body, idempotencyKey };
+      const request = { method: 'POST' as const, body, idempotencyKey, prefer };
       if (pick.items === undefined) {
-        const { text } = await this.#send('/api/v1/handoff', { ...request, prefer });
+        const { text } = await this.#send('/api/v1/handoff', request);
         const confirmation = { ...withoutId, ...(JSON.parse(text) as Confirmation) };
         this.#change(pick, { state: 'done', confirmation });
       } else {

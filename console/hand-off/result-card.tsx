@@ -39,7 +39,7 @@ export function ResultCard({ result, trip, picks, latest, choice, onChange }: Ca
   const types = (['quote', 'booking'] as const).filter((type) => can(`${type}s`, 'write'));
   const now = useNow(10_000);
   const hasEnded = result.validUntil !== undefined && Date.parse(result.validUntil) <= now;
-  const made = own.filter(isMade);
+  const made = own.filter((pick) => isMade(pick, result.id));
   const handOff = (type: RecordType) => {
     const chosen = trip.choose();
     if (chosen) void picks.handOff(result, type, chosen.tripId, chosen.memberId);
@@ -57,12 +57,7 @@ export function ResultCard({ result, trip, picks, latest, choice, onChange }: Ca
           />
         </label>
       )}
-      <Facts
-        result={result}
-        heading={heading}
-        now={now}
-        isEndTold={choice.findings.some(({ isOfEnd }) => isOfEnd)}
-      />
+      <Facts result={result} heading={heading} now={now} />
       {choice.findings.map(({ isProblem, text }) => (
         <p class={isProblem ? 'notice bad' : 'notice'}>{text}</p>
       ))}
@@ -178,11 +173,9 @@ interface FactsProps {
   result: Result;
   heading: string;
   now: number;
-  /** A check has told when the offer ends. */
-  isEndTold: boolean;
 }
 
-function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
+function Facts({ result, heading, now }: FactsProps): VNode {
   const facts = useMemo(() => glance(parseDigits(result.details)), [result.details]);
   const { kind, price, previousPrice, when, timeZone } = facts;
   const expiresAt = result.validUntil === undefined ? facts.expiresAt : Date.parse(result.validUntil);
@@ -210,7 +203,7 @@ function Facts({ result, heading, now, isEndTold }: FactsProps): VNode {
           The price has changed. It was <Amount money={previousPrice} />.
         </p>
       )}
-      {expiresAt !== undefined && !isEndTold && (
+      {expiresAt !== undefined && (
         <Expiry at={expiresAt} now={now} isSure={result.validUntil !== undefined} />
       )}
     </>

@@ -16,8 +16,6 @@ const mostItems = 25;
 export interface Finding {
   /** With it the hand-off would be refused; else somebody may want to know. */
   isProblem: boolean;
-  /** It tells when the offer ends. */
-  isOfEnd?: boolean;
   text: string;
 }
 
@@ -60,7 +58,11 @@ export function useTripPicks(results: readonly Result[], trip: Trip, picks: Pick
       setChecking(true);
       const checked = await send('/api/v1/handoffs/check', { method: 'POST', body }).then(
         ({ text }) => JSON.parse(text) as HandoffCheck,
-        (error: unknown) => setProblem(problemFrom(error)),
+        (error: unknown) => {
+          const failed = problemFrom(error);
+          // What can't be checked while the CRM is down is accepted nevertheless.
+          return failed.status >= 500 ? unchecked : setProblem(failed);
+        },
       );
       setChecking(false);
       if (!checked) return;
@@ -74,6 +76,8 @@ export function useTripPicks(results: readonly Result[], trip: Trip, picks: Pick
   };
   return { chosen, findings, problem, isChecking, select, handOff, clear: () => setIds(new Set()) };
 }
+
+const unchecked: HandoffCheck = { ok: true, problems: [], warnings: [] };
 
 /** Somebody has seen the warnings of this very request, and goes on. */
 function isWorthAnother(findings: Findings | undefined, type: RecordType): boolean {
@@ -100,8 +104,9 @@ function sorted({ problems, warnings }: HandoffCheck, chosen: readonly Result[])
     for (const { pointer = '', message } of errors as { pointer?: string; message: string }[])
       add(pointer, { isProblem: true, text: message });
   }
+  // A card tells by itself that its offer ends soon, and that is a reason to hurry.
   for (const { pointer, detail, code } of warnings)
-    add(pointer, { isProblem: false, isOfEnd: code === 'offer_ends_soon', text: detail });
+    if (code !== 'offer_ends_soon') add(pointer, { isProblem: false, text: detail });
   return { ofResults, others };
 }
 

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Request } from 'playwright-core';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { eventually } from '../../support/eventually.ts';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
 import { untilHandoff } from '../../support/handoffs.ts';
 import { newReservation } from '../../support/reservations.ts';
@@ -23,7 +24,7 @@ describe('trips in a browser', {
   let gateway: TestGateway;
   let browser: TestBrowser;
   before(async () => {
-    gateway = await startGateway();
+    gateway = await startGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
     browser = await startBrowser(program as string);
   });
   after(async () => {
@@ -75,23 +76,70 @@ describe('trips in a browser', {
     await close();
   });
 
-  test('what a check finds stands at the cards, and nothing is handed off before somebody goes on', async () => {
+  test('while the CRM is down, several results are accepted, and made later', async (t) => {
+    const { page, close, sent } = await openWith([offer('Casa Uno', '1.00'), offer('Casa Dos', '2.00')]);
+    await page.route('**/api/v1/handoffs/check', (route) => route.fulfill({ status: 503 }));
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    t.after(() => gateway.org.disarm());
+    await page.getByRole('checkbox', { name: 'Select Casa Uno' }).check();
+    await page.getByRole('checkbox', { name: 'Select Casa Dos' }).check();
+    await page.getByRole('button', { name: 'Hand off 2 as quotes' }).click();
+    const outcome = page.getByRole('status').filter({ hasText: 'Casa Uno' });
+    await textOf(outcome, /quote accepted.*quote accepted.*we'll create it as soon as it does/s);
+    assert.equal(sent[0]?.headers()['prefer'], 'respond-async, wait=5');
+    await gateway.org.disarm();
+    await textOf(outcome, /Casa Uno.*quote created.*Casa Dos.*quote created/s);
+    await close();
+  });
+
+  test('what the CRM refuses of several results says why, and can be handed off again', async (t) => {
+    const { page, close } = await openWith([offer('Casa Uno', '1.00'), offer('Casa Dos', '2.00')]);
+    await gateway.org.arm({
+      match: { object: 'Quote__c', method: 'POST' },
+      effect: { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'Not now' },
+      times: 1,
+    });
+    t.after(() => gateway.org.disarm());
+    await page.getByRole('checkbox', { name: 'Select Casa Uno' }).check();
+    await page.getByRole('checkbox', { name: 'Select Casa Dos' }).check();
+    await page.getByRole('button', { name: 'Hand off 2 as quotes' }).click();
+    const outcome = page.getByRole('status').getByRole('listitem');
+    await textOf(outcome, /quote failed.*Not now/);
+    await textOf(outcome, /quote created/);
+    assert.equal(await page.getByRole('button', { name: 'Hand off as quote' }).count(), 1);
+    assert.equal(await page.getByRole('button', { name: 'Hand off again…' }).count(), 1);
+    await close();
+  });
+
+  test('a duplicate that a check finds stands at its card, and is handed off once somebody goes on', async () => {
     const tripId = randomUUID();
-    const one = offer('Twice', '10.00', { valid_until: new Date(Date.now() + 300_000).toISOString() });
-    const { page, close, sent } = await openWith(
-      [one, offer('Plain', '20.00')],
-      `#/hand-off?trip_id=${tripId}`,
-    );
+    const plain = offer('Plain', '20.00');
+    const body = { type: 'booking', trip_id: tripId, member_id: gateway.org.memberId, result: plain };
+    assert.equal((await gateway.request('/api/v1/handoff', { body })).status, 201);
+    await eventually(async () => {
+      const checked = await gateway.request('/api/v1/handoff/check', { body });
+      assert.match(await checked.text(), /possible_duplicate/);
+    });
+    const soon = offer('Soon', '10.00', { valid_until: new Date(Date.now() + 300_000).toISOString() });
+    const { page, close, sent } = await openWith([soon, plain], `#/hand-off?trip_id=${tripId}`);
     assert.equal(await page.getByRole('textbox', { name: 'Trip ID' }).inputValue(), tripId);
-    await page.getByRole('checkbox', { name: 'Select Twice' }).check();
-    await page.getByRole('checkbox', { name: 'Select Plain' }).check();
-    await page.getByRole('button', { name: 'Hand off 2 as bookings' }).click();
-    const warned = page.getByRole('article').filter({ hasText: 'Twice' });
-    await warned.getByText('The offer ends in 5 minutes.').waitFor();
-    assert.equal(sent.length, 0);
-    await page.getByRole('button', { name: 'Hand off anyway' }).click();
-    await textOf(page.getByRole('status'), /booking created/);
+    const cards = page.getByRole('article');
+    await cards
+      .first()
+      .getByText(/The offer ends in \d min/)
+      .waitFor();
+    // That it ends soon stops nobody.
+    await page.getByRole('checkbox', { name: 'Select Soon' }).check();
+    await page.getByRole('button', { name: 'Hand off 1 as booking' }).click();
+    await textOf(page.getByRole('status'), /Soon.*booking created/s);
     assert.equal(sent.length, 1);
+    await page.getByRole('checkbox', { name: 'Select Plain' }).check();
+    await page.getByRole('button', { name: 'Hand off 1 as booking' }).click();
+    await cards.last().getByText('The trip already has a booking with this name').waitFor();
+    assert.equal(sent.length, 1);
+    await page.getByRole('button', { name: 'Hand off anyway' }).click();
+    await textOf(page.getByRole('status'), /Plain.*booking created/s);
+    assert.equal(sent.length, 2);
     await close();
   });
 
