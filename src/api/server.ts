@@ -140,7 +140,16 @@ export function createServer(options: ServerOptions): Server {
   const connections = followConnections(app.server, connectionEvent(options));
   const answerSocketError = answerSocketErrors(connections, options);
   const answerError = answerErrors(countOpenly(authenticatorsOf(options)), log, options.tokens);
-  for (const name of ['consumer', 'limitRefusal', 'attempt', 'call', 'idempotencyKey', 'actor', 'unlessMade'])
+  for (const name of [
+    'consumer',
+    'limitRefusal',
+    'attempt',
+    'call',
+    'idempotencyKey',
+    'actor',
+    'unlessMade',
+    'signatureFault',
+  ])
     app.decorateRequest(name);
   app.decorateRequest('isCounted', false);
   app.decorateRequest('isPassedOn', false);
@@ -203,7 +212,7 @@ function register(
   options: ServerOptions,
   secretWrites: SecretWrites,
 ): void {
-  const { ledger, log } = options;
+  const { ledger } = options;
   const { params, query, body } = route.request;
   const authenticators = authenticatorsOf(options);
   app.route({
@@ -232,7 +241,7 @@ function register(
       admitByHeaders(route, authenticators),
     ]),
     preValidation: inOrder([
-      admitBySignature(route, authenticators, log),
+      admitBySignature(route, authenticators),
       admitByForm(route, authenticators),
       requireBody(route),
       requireByBody(route),

@@ -27,7 +27,6 @@ import { formatTimestamp } from '../../platform/base/moment.ts';
 import { normaliseAddress } from '../../platform/base/networks.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { attributeTo } from '../../platform/http/connections.ts';
-import type { Log } from '../../platform/observability/log.ts';
 import { type ClaimKey, parseIdempotencyKey } from '../idempotency/keyed-request.ts';
 import { type FormCheck, isPublic, type Permission, type Route, type Step } from '../route.ts';
 import type { CertificateCheck } from '../tls/client-certificates.ts';
@@ -54,6 +53,8 @@ declare module 'fastify' {
       | undefined;
     /** Of a repeat that continues an unfinished creation: unless its record exists, this is its answer. */
     unlessMade: Problem | undefined;
+    /** Why its signature was refused, in a word for the log. */
+    signatureFault: string | undefined;
   }
   interface FastifyContextConfig {
     authenticateForm?: FormCheck['authenticate'] | undefined;
@@ -462,11 +463,7 @@ export function boundSignedBody({ signature, maxBodyBytes = usualBodyBytes }: Ro
 }
 
 /** Checks a signature, and only then parses the body. Failures count as failed authentications. */
-export function admitBySignature(
-  { signature }: Route,
-  authenticators: Authenticators,
-  log: Log,
-): Step | undefined {
+export function admitBySignature({ signature }: Route, authenticators: Authenticators): Step | undefined {
   if (signature === undefined) return undefined;
   const { limits } = authenticators;
   const countByCredentials = countOpenly(authenticators);
@@ -474,7 +471,7 @@ export function admitBySignature(
     const refusal = signature.refusalOf(request.headers, bytesOf(request));
     const hasCredentials = isPresent(presentedBy(request));
     if (refusal !== undefined) {
-      log.info({ request_id: request.id, reason: refusal }, 'a signature was refused');
+      request.signatureFault = refusal;
       if (signature.isSent(request.headers) && !hasCredentials) countStranger(request, reply, limits, true);
       throw request.limitRefusal ?? new Problem('invalid_credentials', signature.advice);
     }

@@ -163,6 +163,7 @@ class Observation {
         address: attempt?.address,
         user_agent: attempt?.user_agent,
         result: attempt?.result,
+        reason: this.#request.signatureFault,
         timestamp: attempt?.timestamp,
         status: this.#reply.statusCode,
         duration_ms: round(ms),

@@ -87,6 +87,10 @@ describe('a webhook', () => {
       const response = await gateway.request(webhookPath, { method: 'POST', ...request });
       const problem = await assertProblem(response, 401, 'invalid_credentials');
       answers.add(JSON.stringify({ ...problem, request_id: '' }));
+      await eventually(() => {
+        const lines = gateway.logLines.filter(({ facts }) => facts['request_id'] === problem.request_id);
+        assert.deepEqual([lines.length, typeof lines[0]?.facts['reason']], [1, 'string']);
+      });
     }
     assert.equal(answers.size, 1);
     const refusals = await metric(gateway, 'handoff_webhooks_total{result="refused"}');
