@@ -213,6 +213,7 @@ for (const [collection, object] of [
         'invalid_request',
         '#',
       );
+      await assertProblem(await send('DELETE', `/${randomUUID()}`, { body: {} }), 404, 'not_found');
       const rejected = await gateway.org.arm({
         match: { object, method: 'POST' },
         effect: {
