@@ -19,7 +19,7 @@ export interface KeyedRequest {
   key: string;
   operation: string;
   fingerprint: Buffer;
-  /** Of the same request by a caller that sees all records, where this one sees its own; or the other way round. */
+  /** Fingerprint that the request has of a caller who sees all records, where this one sees its own; or the other way round. */
   otherFingerprint?: Buffer | undefined;
   externalId: string;
   /** The record that the request is about, where its path names one; else it is the External ID. */
