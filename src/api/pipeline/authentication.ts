@@ -51,7 +51,7 @@ declare module 'fastify' {
           person: string | undefined;
         })
       | undefined;
-    /** Of a repeat that continues an unfinished creation: unless its record exists, this is its answer. */
+    /** Answer to a repeat that continues an unfinished creation, unless the record exists. */
     unlessMade: Problem | undefined;
     /** Why its signature was refused, in a word for the log. */
     signatureFault: string | undefined;
