@@ -293,6 +293,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
     const body = offerFor(gateway.org.memberId);
     const forged = await browser.ask(`${gateway.url}/api/v1/handoff`, { method: 'POST', body, ...unmarked });
     await assertProblem(forged, 403, 'permission_denied');
+    assert.equal((await browser.send(`${gateway.url}/console/session`, {})).status, 200, 'of no browser');
     for (const path of ['sign-out', 'session']) {
       const url = `${gateway.url}/console/${path}`;
       const own = { method: 'POST', ...(path === 'session' && { body: { consumer_id: desk.id } }) };

@@ -102,7 +102,9 @@ function presentedIn(
   const cookies = made();
   const session = cookies?.session.in(headers.cookie);
   if (cookies === undefined || session === undefined) throw invalidCredentials("You aren't signed in.");
-  const fault = sessionFaultOf({ headers }, isWrite);
+  // Browsers say from where; other programs may read without.
+  const isUnsaid = !isWrite && headers['sec-fetch-site'] === undefined;
+  const fault = isUnsaid ? undefined : sessionFaultOf({ headers }, isWrite);
   if (fault !== undefined) throw new Problem('permission_denied', fault);
   return { session, cookies };
 }
