@@ -7,6 +7,7 @@ import type { RequestOptions, TestGateway } from './gateway.ts';
 export interface AcceptedHandoff {
   external_id: string;
   type: string;
+  version: string;
   status: 'awaiting_approval' | 'accepted' | 'created' | 'failed' | 'cancelled' | 'rejected';
   id: string | null;
   problem: { code: string; detail: string; request_id: string; errors?: object[] } | null;
