@@ -73,7 +73,7 @@ describe('what the service answers fits its document', () => {
       ).status,
       200,
     );
-    assert.equal((await send(`/v1/trips/${body.trip_id}`)).status, 200);
+    await read(`/v1/trips/${body.trip_id}`);
     assert.equal((await send('/v1/dining/merchants')).status, 200);
     assert.equal((await send(`/v1/quotes?trip_id=${body.trip_id}&include=member`)).status, 200);
   });
@@ -97,6 +97,7 @@ describe('what the service answers fits its document', () => {
       const path = accepted.headers.get('location') ?? '';
       const shown = async () => (await (await send(path)).json()) as { status: string };
       await eventually(async () => assert.equal((await shown()).status, 'failed'));
+      await read(path);
       await pages(`/v1/handoffs?trip_id=${body.trip_id}&limit=1`);
       assert.equal((await send(`${path}/history`)).status, 200);
       assert.equal((await send(`${path}/retry`, { method: 'POST' })).status, 202);
