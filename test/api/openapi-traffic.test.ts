@@ -73,7 +73,8 @@ describe('what the service answers fits its document', () => {
       ).status,
       200,
     );
-    await read(`/v1/trips/${body.trip_id}`);
+    // It changes until its items are delivered.
+    await eventually(() => read(`/v1/trips/${body.trip_id}`));
     assert.equal((await send('/v1/dining/merchants')).status, 200);
     assert.equal((await send(`/v1/quotes?trip_id=${body.trip_id}&include=member`)).status, 200);
   });
