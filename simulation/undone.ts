@@ -44,7 +44,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: "return isOthers ? { outcome, again: 'parts' } : { outcome };",
     before: 'return { outcome };',
     fault: 'Writes are refused for the fault of another one in their call.',
-    foundBy: { seed: 9, theme: 'lostAnswers' },
+    foundBy: { seed: 43, theme: 'lostAnswers' },
   },
   'moved-id': {
     file: 'src/features/events/record-diff.ts',
@@ -59,7 +59,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     if (known) return known;`,
     before: '',
     fault: 'A hand-off that was made waits for approval once its consumer needs it.',
-    foundBy: { seed: 37, theme: 'approvals' },
+    foundBy: { seed: 209, theme: 'approvals' },
   },
   'new-id-for-repeat': {
     file: 'src/api/idempotency/claims-table.ts',
@@ -80,7 +80,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
     before: 'const isLate = false;',
     fault: 'A process that stood still executes what its sender has given up.',
-    foundBy: { seed: 42, theme: 'sharedCalls' },
+    foundBy: { seed: 149, theme: 'sharedCalls' },
   },
   'accepted-once-replaced': {
     file: 'src/features/handoff/handoffs.ts',
@@ -88,7 +88,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: '',
     fault:
       'A process that stood still accepts a hand-off that a repeat has made, and that was deleted since.',
-    foundBy: { seed: 31, theme: 'sharedCalls' },
+    foundBy: { seed: 62, theme: 'sharedCalls' },
   },
   'free-calls': {
     file: 'src/crm/budget/call-budget.ts',
@@ -110,7 +110,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: '${sql.ref(fence)} = ${current} + 1',
     before: '${sql.ref(fence)} = ${current}',
     fault: 'A replaced owner passes for the new one.',
-    foundBy: { seed: 56, theme: 'leases' },
+    foundBy: { seed: 84, theme: 'leases' },
   },
   'claim-forgotten': {
     file: 'src/api/idempotency/ledger.ts',
@@ -124,7 +124,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);',
     before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
     fault: 'A record that was made and deleted is made again by a repeat.',
-    foundBy: { seed: 17, theme: 'lostAnswers' },
+    foundBy: { seed: 45, theme: 'lostAnswers' },
   },
   'copied-late': {
     file: 'src/features/read-copy/written-records.ts',

@@ -179,9 +179,9 @@ for (const kind of Object.keys(databaseKinds)) {
       await harness.execute(`
         insert into webhook_endpoints (consumer_id, url, url_key, event_types, after_sequence)
         select consumer_id, url, url_key || number, event_types, after_sequence
-        from webhook_endpoints, generate_series(1, 39) as number where id = '${id}'`);
+        from webhook_endpoints, generate_series(1, 19) as number where id = '${id}'`);
       await harness.addEvents(...Array.from({ length: 500 }, () => ({})));
-      await harness.until(`select 1 where 20000 = (select count(*) from deliveries)`);
+      await harness.until(`select 1 where 10000 = (select count(*) from deliveries)`);
       const [most] = await harness.execute<{ rows: number }>(`
         select max(count)::integer as rows
         from (select count(*) from deliveries group by created_at) as statements`);
