@@ -24,7 +24,7 @@ const headers = {
   },
   ETag: {
     description: 'Strong entity tag, for If-Match and If-None-Match.',
-    schema: { type: 'string', pattern: '^"[A-Za-z0-9._-]{22,45}"$', maxLength: 47 },
+    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{22}"$', maxLength: 24 },
     always: true,
     example: '"Zk3u0vQ7mXb2nR8tYw5pLs"',
   },

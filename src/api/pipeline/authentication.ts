@@ -110,25 +110,36 @@ export function admitByHeaders(route: Route, authenticators: Authenticators): St
   };
 }
 
-/** Lets a caller that may read go on with what it began when it had the permission. After too many refusals, no claim is looked up. */
-async function orUnfinished(
+/** Lets a caller that may read go on with what it began when it had the permission. Nothing is awaited for one that has it still. */
+function orUnfinished(
+  route: Route,
+  request: FastifyRequest,
+  authenticators: Authenticators,
+  require: () => Promise<void> | undefined,
+): Promise<void> | undefined {
+  const look = (error: unknown) => goOnIfUnfinished(route, request, authenticators, error);
+  try {
+    return require()?.catch(look);
+  } catch (error) {
+    return look(error);
+  }
+}
+
+/** After too many refusals, no claim is looked up. */
+async function goOnIfUnfinished(
   { permission }: Route,
   request: FastifyRequest,
   { limits, isUnfinished }: Pick<Authenticators, 'limits' | 'isUnfinished'>,
-  require: () => Promise<void> | undefined,
+  error: unknown,
 ): Promise<void> {
-  try {
-    await require();
-  } catch (error) {
-    const consumer = request.consumer as Caller;
-    const { id } = consumer;
-    const isReader = 'resource' in permission && allows(consumer, permission.resource, 'read');
-    if (!(error instanceof Problem) || !isReader || limits.refusals.isReached(id)) throw error;
-    const isOurs = async () =>
-      isUnfinished({ consumerId: id, key: parseIdempotencyKey(String(request.headers['idempotency-key'])) });
-    if (!(await isOurs().catch(() => false))) throw error;
-    request.unlessMade = error;
-  }
+  const consumer = request.consumer as Caller;
+  const { id } = consumer;
+  const isReader = 'resource' in permission && allows(consumer, permission.resource, 'read');
+  if (!(error instanceof Problem) || !isReader || limits.refusals.isReached(id)) throw error;
+  const isOurs = async () =>
+    isUnfinished({ consumerId: id, key: parseIdempotencyKey(String(request.headers['idempotency-key'])) });
+  if (!(await isOurs().catch(() => false))) throw error;
+  request.unlessMade = error;
 }
 
 /** After too many refusals, or if the look-up fails, the general permission is named: a refusal must be cheap. */

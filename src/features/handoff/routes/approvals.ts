@@ -139,7 +139,7 @@ async function decide(
   const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
   for (let tries = 1; tries <= maxTries; tries++) {
     const seen = await findToDecide(handoffs, id, request);
-    if (!isMatch(contentTagsIn(headers['if-match']), tagOf(seen))) break;
+    if (!isMatch(contentTagsIn(headers['if-match'], seen), tagOf(seen))) break;
     const audit = auditEventOf(seen, verdict, request);
     const decided = await handoffs.decide({ seen, verdict, by, reason, audit });
     if (decided) return decided;
