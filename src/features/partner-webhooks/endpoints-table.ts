@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
 import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { isDuplicate } from '../../platform/store/failures.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
 import { addEvents } from '../events/event-log.ts';
 import { lastSequence } from '../events/event-queries.ts';
 import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
 
 const changedAtOnce = 5000;
-const uniqueViolation = '23505';
 
 const version = '(extract(epoch from updated_at) * 1000000)::bigint::text';
 const columns =
@@ -181,7 +181,7 @@ async function orSameUrl<T>(work: () => Promise<T>): Promise<T | 'same url'> {
   try {
     return await work();
   } catch (error) {
-    if ((error as { code?: string }).code === uniqueViolation) return 'same url';
+    if (isDuplicate(error)) return 'same url';
     throw error;
   }
 }

@@ -5,7 +5,7 @@ import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { orUnavailable } from '../../platform/store/failures.ts';
+import { isDuplicate, orUnavailable } from '../../platform/store/failures.ts';
 import {
   deadlineFromNow,
   firstFence,
@@ -96,7 +96,6 @@ interface ErasedPlan {
 
 const mostSteps = 1000;
 const changedAtOnce = 500;
-const uniqueViolation = '23505';
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
 const columns = sql.raw(
@@ -374,7 +373,7 @@ function moving({ id, fence }: Plan, move: Move) {
 }
 
 function throwTaken(error: unknown): never {
-  if ((error as { code?: string }).code !== uniqueViolation) throw error;
+  if (!isDuplicate(error)) throw error;
   const partnerCause = 'SLOT_ALREADY_BOOKED_BY_USER';
   const detail = `The table belongs to another reservation of the guest: ${partnerCause}.`;
   throw new Problem('partner_rejected', detail, { partnerCause });

@@ -2,6 +2,7 @@ import { Problem } from '../base/problem.ts';
 
 /** PostgreSQL has ended a statement that took too long (query_canceled). */
 const tooSlow = '57014';
+const uniqueViolation = '23505';
 
 /** Network errors, and what PostgreSQL answers while it starts, stops or has no connection to spare. */
 const passingCodes = new Set([
@@ -14,6 +15,11 @@ const passingCodes = new Set([
   'EHOSTUNREACH',
 ]);
 const passingStates = /^(57P0[1-3]|53300|08...)$/;
+
+/** Whether another row has a value that must be unique. */
+export function isDuplicate(error: unknown): boolean {
+  return error instanceof Error && (error as { code?: string }).code === uniqueViolation;
+}
 
 /** Whether the database ended the statement at its time limit: one with fewer rows may succeed. */
 export function isStatementTimeout(error: unknown): boolean {
