@@ -160,13 +160,14 @@ export interface RecordLease {
   take(records: readonly string[]): Promise<void>;
   /** Throws what the database does. */
   end(): Promise<void>;
+  /**
+   * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
+   * False where there was a lease, and the record is certainly as it was. Throws what the database does.
+   */
+  endAfter(error: unknown): Promise<boolean>;
 }
 
-export function recordLease(
-  leases: LeasesTable,
-  owner: ClaimKey,
-  fence: string,
-): RecordLease & { endAfter(error: unknown): Promise<boolean> } {
+export function recordLease(leases: LeasesTable, owner: ClaimKey, fence: string): RecordLease {
   let leased: readonly string[] = [];
   const end = async () => {
     if (leased.length > 0) await leases.end(leased, owner, fence);
@@ -178,10 +179,6 @@ export function recordLease(
       if (!(await atStore(() => leases.take(records, owner, fence)))) throw recordInUse();
       if (await atStore(() => leases.areOverwritten(records))) throw recordInUse();
     },
-    /**
-     * Where nobody knows whether the write took effect, it may take effect later: the lease stays until it runs out.
-     * False where there was a lease, and the record is certainly as it was.
-     */
     async endAfter(error) {
       const isUnknown = !(error instanceof Problem) || error.facts.outcomeUnknown === true;
       if (leased.length === 0 || isUnknown) return true;

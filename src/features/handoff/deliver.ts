@@ -68,8 +68,7 @@ export async function deliver(
   const lease = parts.leaseOf(handoff);
   const ended = await attemptOnce(parts, handoff, { lease, call });
   const endedAt = now();
-  // What may take effect later keeps its lease until that runs out.
-  if (ended.status !== 'open' || !isUnknown(ended.error)) await lease.end().catch(() => undefined);
+  await (ended.status === 'open' ? lease.endAfter(ended.error) : lease.end()).catch(() => undefined);
   return { ended, startedAt, endedAt };
 }
 

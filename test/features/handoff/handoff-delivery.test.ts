@@ -36,7 +36,11 @@ class Delivery {
         batchMs: 60_000,
         log,
         noteRecord: async () => true,
-        leaseOf: () => ({ take: async () => undefined, end: async () => undefined }),
+        leaseOf: () => ({
+          take: async () => undefined,
+          end: async () => undefined,
+          endAfter: async () => true,
+        }),
         rememberBefore: async () => true,
         resources: resourcesOf(),
         visibleTo: () => 'all',

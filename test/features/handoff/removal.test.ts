@@ -90,7 +90,11 @@ describe('the record of a hand-off that has ended', () => {
     const delivery = new HandoffDelivery({
       ...{ records, table, batchMs: 1000, log: recordLog().log },
       noteRecord: async () => true,
-      leaseOf: () => ({ take: async () => undefined, end: async () => undefined }),
+      leaseOf: () => ({
+        take: async () => undefined,
+        end: async () => undefined,
+        endAfter: async () => true,
+      }),
       rememberBefore: async () => true,
       resources: resourcesOf(),
       lease: async () => ({ deadline: now() + 60_000 }),
