@@ -4,6 +4,7 @@ import { hourMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import { takeOldCounts } from '../../platform/store/statements.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 export const serviceId = 'service';
@@ -100,17 +101,10 @@ export class CallLedger {
     return new Map(rows.map(({ name, calls }) => [name, calls]));
   }
 
-  /**
-   * Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. The last hour of
-   * each process stays: one that was cut off meanwhile may have counted on, and hours go to the database in order. Throws as `read`.
-   */
+  /** Adds up the rows of processes for hours to which none adds any more, and deletes those that are too old. Throws as `read`. */
   async compact(): Promise<void> {
     await sql`
-      with last as (select process, max(hour) as hour from crm_usage where process <> '' group by 1),
-      old as (
-        delete from crm_usage counted using last
-        where counted.process = last.process and counted.hour < least(last.hour, now() - interval '1 day')
-        returning counted.*)
+      with ${takeOldCounts('crm_usage', 'hour', sql`now() - interval '1 day'`)}
       insert into crm_usage as known (hour, consumer_id, operation, process, calls, requests)
       select hour, consumer_id, operation, '', sum(calls), sum(requests) from old group by 1, 2, 3
       on conflict (hour, consumer_id, operation, process) do update

@@ -5,6 +5,7 @@ import { dayMs } from '../../platform/base/moment.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import { takeOldCounts } from '../../platform/store/statements.ts';
 import { GrowingCounts, keptDays } from './growing-counts.ts';
 
 const authenticated: readonly AttemptResult[] = ['accepted', 'permission_denied'];
@@ -62,14 +63,9 @@ export class RequestLedger {
     return rows;
   }
 
-  /** Adds up and deletes as `CallLedger` does. */
   async compact(): Promise<void> {
     await sql`
-      with last as (select process, max(day) as day from consumer_requests where process <> '' group by 1),
-      old as (
-        delete from consumer_requests counted using last
-        where counted.process = last.process and counted.day < least(last.day, current_date - 1)
-        returning counted.*)
+      with ${takeOldCounts('consumer_requests', 'day', sql`current_date - 1`)}
       insert into consumer_requests as known (day, consumer_id, process, ${each((column) => column)})
       select day, consumer_id, '', ${each((column) => `sum(${column})`)} from old group by 1, 2
       on conflict (consumer_id, day, process) do update

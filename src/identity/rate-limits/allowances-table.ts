@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { randomUUID } from '../../platform/base/chance.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { takeOldCounts } from '../../platform/store/statements.ts';
 
 export interface StoredUse {
   consumer_id: string;
@@ -62,14 +63,9 @@ export class AllowancesTable {
     return rows.length > 0;
   }
 
-  /** The last day of each process stays: one that was cut off meanwhile may have counted on, and days are stored in order. */
   async compact(): Promise<void> {
     await sql`
-      with last as (select process, max(day) as day from allowance_uses where process <> '' group by 1),
-      old as (
-        delete from allowance_uses counted using last
-        where counted.process = last.process and counted.day < least(last.day, current_date - 1)
-        returning counted.*)
+      with ${takeOldCounts('allowance_uses', 'day', sql`current_date - 1`)}
       insert into allowance_uses as known (consumer_id, day, process, requests)
       select consumer_id, day, '', sum(requests) from old group by 1, 2
       on conflict (consumer_id, day, process) do update set requests = known.requests + excluded.requests

@@ -38,6 +38,24 @@ export function preparedAs(name: string): RawBuilder<unknown> {
 }
 
 /**
+ * Part of a `with` clause: `old` has the counts of processes for periods before `before`, which it deletes, to be added up. The last
+ * period of each process stays: one that was cut off meanwhile may have counted on, and periods are stored in order.
+ */
+export function takeOldCounts(
+  table: string,
+  period: string,
+  before: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  const [counts, column] = [sql.table(table), sql.ref(period)];
+  return sql`
+    last as (select process, max(${column}) as period from ${counts} where process <> '' group by 1),
+    old as (
+      delete from ${counts} counted using last
+      where counted.process = last.process and counted.${column} < least(last.period, ${before})
+      returning counted.*)`;
+}
+
+/**
  * Changes or deletes many rows, at most `limit` in one statement: a longer one would hold locks and fill the log of the
  * database. A statement that takes too long is repeated with half as many rows, so that a table is cleared even if rows are
  * large or the disk is slow. Ends when a statement finds fewer rows, or between two statements when `signal` is aborted: the
