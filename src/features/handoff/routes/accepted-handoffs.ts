@@ -229,7 +229,7 @@ async function readAnswer(handoffs: Handoffs, handoff: StoredHandoff, view: Pick
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
   const headers = { etag: answerTagOf(handoff, body) };
-  return { status: 200, headers, body: escapeDirections(body) };
+  return shownAnswer({ status: 200, headers, body });
 }
 
 function memberOf({ memberId }: StoredHandoff): string | undefined {
@@ -242,7 +242,7 @@ function viewBeside({ request, ...view }: HandoffView, beside: object) {
 }
 
 /** An answer by which people decide. JSON means the same with and without these escapes. */
-function shownAnswer({ body = '', ...answer }: RouteAnswer): RouteAnswer {
+function shownAnswer<A extends RouteAnswer>({ body = '', ...answer }: A) {
   return { ...answer, body: escapeDirections(body.toString()) };
 }
 
