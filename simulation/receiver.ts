@@ -16,9 +16,6 @@ export interface Receiver {
 
 export interface Endpoint extends Received {
   secret: string | undefined;
-  events: Map<string, FeedEvent>;
-  forged: Set<string>;
-  earlier: ReadonlySet<string>;
 }
 
 export async function startReceiver(world: World): Promise<Receiver> {

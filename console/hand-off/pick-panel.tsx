@@ -51,8 +51,8 @@ export function PickPanel({ pick, picks, isLatest }: PanelProps): VNode {
   );
 }
 
-/** What was refused for good is refused again. */
 function GoOn({ pick, picks }: Omit<PanelProps, 'isLatest'>): VNode {
+  // After a final refusal a repeat is refused, too.
   const [again, dismiss] = isFinal(pick.problem) ? ['plain', 'primary'] : ['primary', 'plain'];
   return (
     <p class="buttons">
@@ -218,7 +218,7 @@ function useStatusUpdates(pick: Pick, { status, external_id: id }: Confirmation,
   }, [current]);
 }
 
-/** The same for several: with one request for all. */
+/** Follows several hand-offs with one request. */
 function useTripUpdates(pick: Pick, made: readonly ItemConfirmation[], picks: Picks): void {
   const { can } = useSession();
   const isFollowed = made.some(({ status }) => isOpen(status)) && can(`${pick.type}s`, 'read');

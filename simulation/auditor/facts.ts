@@ -90,11 +90,11 @@ export interface Received {
   readonly consumer: string;
   readonly path: string;
   /** By their ids. */
-  readonly events: ReadonlyMap<string, FeedEvent>;
+  readonly events: Map<string, FeedEvent>;
   /** Ids of those that weren't signed with its secret. */
-  readonly forged: ReadonlySet<string>;
+  readonly forged: Set<string>;
   /** Ids of the events of the feed from before it was made. */
-  readonly earlier: ReadonlySet<string>;
+  earlier: ReadonlySet<string>;
 }
 
 /** Everything as it stands when all faults are over and nobody has anything left to do. */

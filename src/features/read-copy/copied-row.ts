@@ -158,7 +158,7 @@ function knownRow(
     memberNativeId: links?.['member_id'] ?? null,
     isDeleted: false,
     isStale: false,
-    // A write may be missing where the content turns out to be doubtful.
+    // If the content is found to be stale, a write may be missing.
     lacksWrite: true,
     since,
   };
