@@ -213,6 +213,7 @@ function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
     handOff: (request, options, call) => of(call).handOff(request, options, call),
     meet: (items, options, call) => of(call).meet(items, options, call),
     find: (externalId) => live.find(externalId),
+    hasStored: (externalIds, since) => live.hasStored(externalIds, since),
     list: (query) => live.list(query),
     details: (externalId) => live.details(externalId),
     namesFrom: (stored) => live.namesFrom(stored),

@@ -223,6 +223,13 @@ export class HandoffsTable {
     return rows[0] && toStored(rows[0]);
   }
 
+  async hasStored(externalIds: readonly string[], since: Date): Promise<boolean> {
+    const { rows } = await sql`
+      select from handoffs where external_id = any(${externalIds}::uuid[]) and content_at >= ${since}
+      limit 1`.execute(this.#database.sql);
+    return rows.length > 0;
+  }
+
   async list({ readable, status, tripId, isOpen, after, limit }: HandoffQuery): Promise<StoredHandoff[]> {
     const conditions = [
       isReadable(readable),

@@ -86,6 +86,8 @@ export interface Handoffs {
   ): Promise<ItemMeeting>;
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
+  /** Whether one of these was stored since then, or got its content; `since` in milliseconds since 1970. */
+  hasStored(externalIds: readonly string[], since: number): Promise<boolean>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
   /** JSON text of what is to be written; undefined once it is not needed any more. */
   details(externalId: string): Promise<string | undefined>;
@@ -393,6 +395,10 @@ class AcceptedHandoffs implements Handoffs {
 
   find(externalId: string) {
     return atStore(() => this.#table.find(externalId));
+  }
+
+  hasStored(externalIds: readonly string[], since: number) {
+    return atStore(() => this.#table.hasStored(externalIds, new Date(since)));
   }
 
   list(query: HandoffQuery) {

@@ -129,7 +129,10 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     async handle({ body, prepared, headers, consumer, call, claim }) {
       const preferences = readPreferences(headers.prefer);
       const items = itemsOf(parts, prepared, consumer, claim?.externalId ?? randomUUID());
-      const isDeferred = preferences.respondAsync || items.some((item) => isStoredFirst(item, call));
+      const isDeferred =
+        preferences.respondAsync ||
+        items.some((item) => isStoredFirst(item, call)) ||
+        (body.atomic === undefined && (await isBegun(parts, items, claim)));
       const isTogether = goesTogether(body, isDeferred, claim);
       const request = { claim, call };
       const each = { ...request, mayBeAccepted: isDeferred, waitSeconds: preferences.waitSeconds };
@@ -154,6 +157,16 @@ function goesTogether({ atomic }: TripBody, isDeferred: boolean, claim: Claim | 
 interface Request {
   claim: Claim | undefined;
   call: Call;
+}
+
+/** Whether an earlier try has stored some of the items, so that the others can't be refused together with them any more. */
+function isBegun(
+  { handoffs }: HandoffParts,
+  items: readonly TripItem[],
+  claim: Claim | undefined,
+): Promise<boolean> | false {
+  const ids = items.map(({ externalId }) => externalId);
+  return claim?.continued === true && handoffs.hasStored(ids, claim.since);
 }
 
 function isStoredFirst({ needsApproval, request: { memberId } }: TripItem, call: Call): boolean {

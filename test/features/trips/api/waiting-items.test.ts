@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, useGateway } from '../../../support/gateway.ts';
-import { readHandoff, respondAsync, tripFor } from '../../../support/handoffs.ts';
+import { readHandoff, respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface Answer {
@@ -118,5 +118,35 @@ describe('a trip whose items were handed off before', () => {
       }
     const response = await send({ ...body, member_id: randomUUID() });
     assert.equal(((await response.json()) as { code: string }).code, 'conflict');
+  });
+});
+
+describe('a trip that is stored item by item, of which only some could be', () => {
+  const gateway = useGateway({
+    HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
+    HANDOFF_QUEUE_LIMIT: '1',
+    HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '1',
+  });
+
+  test('is stored on by a repeat, also where the org refuses the rest', async () => {
+    const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const item = (type: string) => ({ type, result: { name: type, source: 'hotelbeds', details: {} } });
+    const body = tripFor(gateway.org.memberId, { items: [item('quote'), item('booking')] });
+    const headers = { 'idempotency-key': randomUUID() };
+    const send = () => gateway.request('/api/v1/handoffs', { body, headers });
+    await assertProblem(await send(), 503, 'crm_unavailable', '#/items/1');
+    await down.remove();
+    await gateway.org.arm({
+      match: { object: 'Booking__c' },
+      effect: { kind: 'recordError', errorCode: 'FIELD_CUSTOM_VALIDATION_EXCEPTION', message: 'x' },
+    });
+    const { items } = await eventually(async () => {
+      const response = await send();
+      assert.ok([201, 202].includes(response.status), await response.clone().text());
+      return (await response.json()) as Answer;
+    });
+    const [made, refused] = items.map(({ external_id: id }) => id) as [string, string];
+    await untilHandoff(gateway, made);
+    await untilHandoff(gateway, refused, ({ status }) => status === 'failed');
   });
 });
