@@ -98,6 +98,7 @@ export function recordsConformance(open: () => RecordsUnderTest): void {
     const found = await records().findWithDeleted(quote(), id, aCall());
     assert.equal(found?.nativeId, ref.nativeId);
     assert.equal(found?.isDeleted, true);
+    assert.equal(found.values['consumer_id'], aCall().consumerId ?? null);
   });
 
   it('shows members', async () => {

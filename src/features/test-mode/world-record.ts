@@ -1,4 +1,4 @@
-import { type Creator, creatorValues } from '../../records/created-by.ts';
+import { type Creator, creatorValues, ownerField } from '../../records/created-by.ts';
 import { startPage } from '../../records/record-page.ts';
 import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
@@ -34,8 +34,10 @@ export function allFields({ fields }: Resource, values: FieldValues): FieldValue
   return all;
 }
 
+/** A deleted one has lost its content, but still says whose it was. */
 export function toRecord(resource: Resource, row: Row): StoredRecord {
   const values = {
+    ...(row.is_deleted && { [ownerField]: row.consumer_id }),
     ...(JSON.parse(row.content) as FieldValues),
     id: row.external_id,
     created_at: row.created_at.toISOString(),

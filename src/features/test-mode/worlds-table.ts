@@ -13,6 +13,7 @@ const deletedAtOnce = 1000;
 
 export interface Row {
   id: string;
+  consumer_id: string;
   external_id: string;
   created_at: Date;
   updated_at: Date;
@@ -41,7 +42,7 @@ export interface Written {
 }
 
 const columns = sql.raw(
-  'r.id::text, r.external_id::text, r.created_at, r.updated_at, r.content, r.deleted_at is not null as is_deleted',
+  'r.id::text, r.external_id::text, r.consumer_id, r.created_at, r.updated_at, r.content, r.deleted_at is not null as is_deleted',
 );
 const isUnusedFor = (days: number) => sql`used_at <= now() - ${interval(days * 86_400)}`;
 const second = sql.raw("date_trunc('second', now())");

@@ -103,6 +103,21 @@ describe('worlds on two replicas', { skip }, () => {
     assert.deepEqual(read?.body, made?.body);
   });
 
+  it('answer a repeated deletion that a replica had done before it could say so', async () => {
+    const as = await newConsumer();
+    const made = await send(0, as, '/v1/quotes', newWrites(1)[0]);
+    const headers = { 'idempotency-key': randomUUID() };
+    const remove = (at: number) =>
+      send(at, as, `/v1/quotes/${String(made?.body['id'])}`, { method: 'DELETE', headers });
+    assert.equal((await remove(0))?.status, 204);
+    await database.query(
+      `update idempotency_claims set completed_at = null, response_status = null,
+          lease_until = now() - interval '1 second', last_attempt_at = now() where key = $1`,
+      [headers['idempotency-key']],
+    );
+    assert.equal((await remove(1))?.status, 204);
+  });
+
   it('take 10,000 records and no more, however many come at once', async () => {
     const as = await newConsumer();
     assert.equal((await send(0, as, '/v1/quotes', newWrites(1)[0]))?.status, 201);
