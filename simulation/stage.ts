@@ -76,6 +76,8 @@ export interface Stage {
   hasBudget: boolean;
   /** Who has lost rights for now. */
   limited: Set<ConsumerName>;
+  /** Who is getting another pair. */
+  rotating: Set<ConsumerName>;
   /** Signs what the org reports. */
   webhookSecret: Buffer;
   /** Pairs that are over. */
@@ -152,6 +154,7 @@ export async function setStage(
     members: org.memberIds(20),
     hasBudget,
     limited: new Set(),
+    rotating: new Set(),
     webhookSecret,
     retired: [],
     kills: 0,

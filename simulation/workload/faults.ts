@@ -236,6 +236,9 @@ export const requireApproval: Action = async (stage, random) => {
 export const rotateKeys: Action = async (stage, random) => {
   const { client, credentials, journal, world } = stage;
   const as = random.pick(['desk', 'agent', 'intern'] as const);
+  // Of two at the same time it wouldn't be known whose pair is the later one.
+  if (stage.rotating.has(as)) return;
+  stage.rotating.add(as);
   const before = credentials[as];
   const graceHours = random.pick([0, 1]);
   const own = JSON.stringify({ grace_window_hours: graceHours });
@@ -247,6 +250,7 @@ export const rotateKeys: Action = async (stage, random) => {
     answer = await client.send({ method: 'POST', path, as: 'boss', body });
   }
   journal.note(`${as} gets another pair, with a grace of ${graceHours} h: ${answer?.status}`);
+  stage.rotating.delete(as);
   if (answer?.status !== 200) return;
   const { apiKey, apiSecret } = JSON.parse(answer.text) as Credentials;
   credentials[as] = { id: before.id, apiKey, apiSecret };
