@@ -220,11 +220,14 @@ export class PlansTable {
     return atStore(() => this.#database.sql.transaction().execute(inTransaction));
   }
 
-  /** Gives a plan back as it is; the job takes it after this many seconds, a repeat may at once. */
+  /**
+   * Gives a plan back as it is; the job takes it after this many seconds, a repeat may at once. One that its last move has given
+   * back already stays due when that says.
+   */
   async release({ id, fence }: Plan, seconds: number): Promise<void> {
     await sql`
       update reservations p set ${lease.end}, next_attempt_at = now() + ${interval(seconds)}, attempts = attempts + 1
-      where id = ${id} and ${lease.isOf(fence)}`.execute(this.#database.sql);
+      where id = ${id} and ${lease.isOf(fence)} and not ${lease.isOver}`.execute(this.#database.sql);
   }
 
   /** Deletes a plan that made nothing, so that its key is free for another try; false where another driver has it. */
