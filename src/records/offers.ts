@@ -31,6 +31,8 @@ export interface RecordCopy {
   ): Promise<{ record: StoredRecord | undefined } | undefined>;
   /** Records however old; undefined where the copy cannot answer. */
   list(resource: Resource, query: ListQuery, call: Call): Promise<RecordPage | undefined>;
+  /** Has the member read again. Throws what the database does. */
+  memberChanged(externalId: string): Promise<void>;
 }
 
 export const recordCopy = defineOffer<RecordCopy>('the copy of the records');

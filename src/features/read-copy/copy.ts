@@ -68,7 +68,7 @@ interface CopyOptions {
 
 export interface Copy {
   records: Records;
-  reads: RecordCopy;
+  reads: Pick<RecordCopy, 'find' | 'list'>;
   writer: CopyWriter;
   /** A record may have changed: the CRM is asked until it is read again. Throws what the database does. */
   markStale(resource: Resource, externalId: string): Promise<void>;

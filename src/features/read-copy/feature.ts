@@ -11,7 +11,7 @@ import { shareProbe } from '../../platform/observability/health.ts';
 import { seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { listOf } from '../../records/mapping.ts';
-import { memberCache, recordCopy } from '../../records/offers.ts';
+import { recordCopy } from '../../records/offers.ts';
 import { copyWriterOffer } from '../events/copy-writer.ts';
 import type { EventsSettings } from '../events/settings.ts';
 import { clearCopy, createCopy, dropCopy, eraseCopiedMember } from './copy.ts';
@@ -136,11 +136,9 @@ async function start(core: Core<ReadCopySettings & EventsSettings, ReadCopyMetri
   await copy.start();
   crm.missing.add(copy.missing);
   offers.make(copyWriterOffer, copy.writer);
-  offers.make(recordCopy, copy.reads);
-  // The copy is the cache: what is dropped from it is read again for the copy.
-  offers.make(memberCache, {
-    find: (_id, fetch) => fetch(),
-    drop: (externalId) => copy.markStale(core.resources.member, externalId),
+  offers.make(recordCopy, {
+    ...copy.reads,
+    memberChanged: (externalId) => copy.markStale(core.resources.member, externalId),
   });
   return { records: copy.records, health: { copy: shareProbe(copy.health) }, jobs };
 }

@@ -3,7 +3,14 @@ import { type Core, defineFeature, type Erasure, type ErasureStores, type Starte
 import { seconds, setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { type Resources, resourcesOf } from '../../records/mapping.ts';
-import { memberCache, type RequireFreeBooking, requireFreeBooking } from '../../records/offers.ts';
+import {
+  type MemberCache,
+  memberCache,
+  type RecordCopy,
+  type RequireFreeBooking,
+  recordCopy,
+  requireFreeBooking,
+} from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
 import {
   cachedMembers,
@@ -66,19 +73,17 @@ function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
   const { settings, cache, crm, offers, metrics } = core;
   offers.add(historySubjects, 'quote');
   offers.add(historySubjects, 'booking');
-  let members = offers.find(memberCache);
-  if (members === undefined) {
+  const cached = createMemberCache({
+    cache,
     // The members of this org, in the cache that others may share.
-    const scope = `${settings.environment}:${crm.connectionHash.slice(0, 16)}`;
-    members = createMemberCache({
-      cache,
-      scope,
-      seconds: settings.memberCacheSeconds,
-      metrics,
-      member: core.resources.member,
-    });
-    offers.make(memberCache, members);
-  }
+    scope: `${settings.environment}:${crm.connectionHash.slice(0, 16)}`,
+    seconds: settings.memberCacheSeconds,
+    metrics,
+    member: core.resources.member,
+  });
+  const copy = offers.find(recordCopy);
+  const members = copy === undefined ? cached : copiedMembers(copy, cached);
+  offers.make(memberCache, members);
   return {
     routes: {
       records: core.records,
@@ -86,6 +91,17 @@ function start(core: Core<RecordsSettings, RecordMetrics>): Started<Parts> {
       members: cachedMembers(core.records, members),
       // Features that reserve for a booking start later than this.
       requireFree: async (id, call) => offers.find(requireFreeBooking)?.(id, call),
+    },
+  };
+}
+
+/** The copy in place of the cache, which replicas that were started without a copy still read. */
+function copiedMembers(copy: RecordCopy, cached: MemberCache): MemberCache {
+  return {
+    find: (_id, fetch) => fetch(),
+    async drop(externalId, since) {
+      await copy.memberChanged(externalId);
+      await cached.drop(externalId, since);
     },
   };
 }

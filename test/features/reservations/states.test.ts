@@ -444,28 +444,31 @@ for (const name of Object.keys(databaseKinds)) {
       assert.deepEqual(await read(), ['needs_attention', null, 'confirmed']);
     });
 
-    behaves('one that was refused is looked for late, also where the answer of the database is lost', async () => {
-      const { database } = harness;
-      const transaction = () => ({
-        async execute(work: (transaction: typeof database.sql) => Promise<unknown>) {
-          await database.sql.transaction().execute(work);
-          throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
-        },
-      });
-      const sql = database.sql.withoutPlugins();
-      Object.defineProperty(sql, 'transaction', { value: transaction });
-      harness.reservations = harness.replica({ ...database, sql });
-      setOutcomes(['dining.create', 'refused']);
-      assert.deepEqual(await harness.create(randomUUID(), harness.order()), {
-        problem: 'store_unavailable',
-        unknown: true,
-      });
-      assert.equal((await only()).state, 'refused');
-      const { rows } = await database.execute(
-        "select from reservations where next_attempt_at > now() + interval '1 minute'",
-      );
-      assert.equal(rows.length, 1);
-    });
+    behaves(
+      'one that was refused is looked for late, also where the answer of the database is lost',
+      async () => {
+        const { database } = harness;
+        const transaction = () => ({
+          async execute(work: (transaction: typeof database.sql) => Promise<unknown>) {
+            await database.sql.transaction().execute(work);
+            throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+          },
+        });
+        const sql = database.sql.withoutPlugins();
+        Object.defineProperty(sql, 'transaction', { value: transaction });
+        harness.reservations = harness.replica({ ...database, sql });
+        setOutcomes(['dining.create', 'refused']);
+        assert.deepEqual(await harness.create(randomUUID(), harness.order()), {
+          problem: 'store_unavailable',
+          unknown: true,
+        });
+        assert.equal((await only()).state, 'refused');
+        const { rows } = await database.execute(
+          "select from reservations where next_attempt_at > now() + interval '1 minute'",
+        );
+        assert.equal(rows.length, 1);
+      },
+    );
 
     behaves('refused reservations are forgotten with their answers', async () => {
       setOutcomes(['dining.create', 'refused']);

@@ -11,12 +11,15 @@ import {
   type Installation,
 } from '../../../support/gateway-process.ts';
 import { type OwnOrg, startOwnOrg } from '../../../support/own-org.ts';
+import { freePort } from '../../../support/ports.ts';
 import { startPostgres } from '../../../support/postgres.ts';
+import { startRedis } from '../../../support/redis.ts';
 import { type ProxyHold, startTcpProxy, type TcpProxy } from '../../../support/tcp-proxy.ts';
 import { firstWebhookSecret, memberEvent, signedRequest, webhookPath } from '../../../support/webhooks.ts';
 
 const postgres = await startPostgres();
-after(() => postgres?.stop());
+const redis = await startRedis();
+after(() => Promise.all([postgres?.stop(), redis?.stop()]));
 
 const taking = 'update "webhook_events" as "e" set "attempts"';
 const finishing = "set state = 'processed'";
@@ -233,3 +236,45 @@ function shuffled<T>(items: T[]): T[] {
   }
   return items;
 }
+
+describe('replicas of which only one keeps a copy', {
+  skip: (!postgres || !redis) && 'no PostgreSQL or no Redis',
+}, () => {
+  test('both show a member as the webhook reports it', async (t) => {
+    const ownOrg = await startOwnOrg();
+    t.after(() => ownOrg.close());
+    const common = { DATABASE_URL: postgres?.url, REDIS_URL: redis?.url };
+    const installations = [
+      await createInstallation(common, ownOrg),
+      await createInstallation(common, ownOrg),
+    ];
+    t.after(() => Promise.all(installations.map((one) => one.remove())));
+    const [first, second] = installations as [Installation, Installation];
+    const start = async (one: Installation, env: NodeJS.ProcessEnv) =>
+      one.start({
+        SECRETS_DIR: join(first.dataDir, 'secrets'),
+        METRICS_PORT: String(await freePort()),
+        ...env,
+      });
+    const caching = await start(first, {});
+    const copying = await start(second, { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '60' });
+    const { console } = await first.credentials();
+    const headers = { 'x-api-key': console.apiKey, 'x-api-secret': console.apiSecret };
+    const id = ownOrg.org.memberId;
+    const nameAt = async ({ url }: GatewayProcess) => {
+      const response = await fetch(`${url}/v1/members/${id}`, { headers });
+      return ((await response.json()) as { last_name: string }).last_name;
+    };
+    for (const gateway of [caching, copying]) await nameAt(gateway);
+    await ownOrg.org.edit('Contact', { External_Id__c: id }, { LastName: 'Reported' });
+    const { headers: signed, body } = signedRequest(await firstWebhookSecret(first), memberEvent(id));
+    const sent = await fetch(copying.url + webhookPath, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...signed },
+      body: body as string,
+    });
+    assert.equal(sent.status, 202);
+    for (const gateway of [caching, copying])
+      await eventually(async () => assert.equal(await nameAt(gateway), 'Reported'), { withinMs: 30_000 });
+  });
+});
