@@ -95,6 +95,10 @@ export interface Received {
   readonly forged: Set<string>;
   /** Ids of the events of the feed from before it was made. */
   earlier: ReadonlySet<string>;
+  /** Its owner has deleted it. */
+  isDeleted: boolean;
+  /** Ids of those that came well after that. */
+  readonly late: Set<string>;
 }
 
 /** Everything as it stands when all faults are over and nobody has anything left to do. */

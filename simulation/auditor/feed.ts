@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Ending, FeedEvent, Row } from './facts.ts';
+import type { Ending, FeedEvent, Received, Row } from './facts.ts';
 
 const collections = { quotes: 'quote', bookings: 'booking' } as const;
 
@@ -76,20 +76,31 @@ function checkReplay(
 
 /** Each endpoint has received its consumer's feed from the endpoint's creation on, as it is read there. */
 export function checkDeliveries({ feeds, received }: Ending, violate: (what: string) => void): void {
-  for (const { consumer, path, events, forged, earlier } of received) {
+  for (const endpoint of received) {
+    const { consumer, path, events, forged, late } = endpoint;
     const feed = new Map((feeds.get(consumer) ?? []).map((event) => [event.id, event]));
-    const missing = [...feed.keys()].filter((id) => !events.has(id) && !earlier.has(id));
-    if (missing.length > 0) violate(`the endpoint ${path} never got ${missing.length} events: ${missing[0]}`);
-    const foreign = [...events.keys()].filter((id) => !feed.has(id));
-    if (foreign.length > 0)
-      violate(`the endpoint ${path} got ${foreign.length} events that aren't its: ${foreign[0]}`);
+    checkComplete(feed, endpoint, violate);
     for (const id of forged) violate(`the event ${id} for ${path} has a wrong signature`);
+    for (const id of late) violate(`the event ${id} came to ${path}, which was deleted before`);
     for (const [id, event] of events) {
       const { type, data } = feed.get(id) ?? event;
       if (type !== event.type || !isDeepStrictEqual(data, event.data))
         violate(`the endpoint ${path} got ${id} as ${textOf(event)}, which reads ${textOf({ type, data })}`);
     }
   }
+}
+
+function checkComplete(
+  feed: ReadonlyMap<string, FeedEvent>,
+  { path, events, earlier, isDeleted }: Received,
+  violate: (what: string) => void,
+): void {
+  const missing = [...feed.keys()].filter((id) => !events.has(id) && !earlier.has(id));
+  if (missing.length > 0 && !isDeleted)
+    violate(`the endpoint ${path} never got ${missing.length} events: ${missing[0]}`);
+  const foreign = [...events.keys()].filter((id) => !feed.has(id));
+  if (foreign.length > 0)
+    violate(`the endpoint ${path} got ${foreign.length} events that aren't its: ${foreign[0]}`);
 }
 
 function textOf({ type, data }: Pick<FeedEvent, 'type' | 'data'>): string {

@@ -2,7 +2,7 @@ import { Random } from '../virtual/random.ts';
 import * as faults from './faults.ts';
 import { reportMember } from './members.ts';
 import { limitRights } from './rights.ts';
-import { subscribe } from './subscriptions.ts';
+import { renewSecret, subscribe, unsubscribe } from './subscriptions.ts';
 import * as takeovers from './takeovers.ts';
 import { type StepName, themeOf, themes, weights } from './themes.ts';
 import * as trips from './trips.ts';
@@ -17,6 +17,8 @@ const actions: Record<StepName, Action> = {
   reportMember,
   limitRights,
   subscribe,
+  unsubscribe,
+  renewSecret,
 };
 
 /** One step of a run. It depends on its own seed alone, so that others can be left out. */

@@ -39,6 +39,8 @@ export const weights = {
   revokeTokens: 0.5,
   failReceiver: 1.5,
   subscribe: 0.5,
+  unsubscribe: 0.3,
+  renewSecret: 0.7,
   takeOverHandoff: 0,
   takeOverReservation: 0,
   takeOverCall: 0,
