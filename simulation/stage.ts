@@ -138,7 +138,7 @@ export async function setStage(
   const auditor = new Auditor({
     everything: 'boss',
     owners: new Map([['agent', credentials.agent.id]]),
-    mayLoseCounts: () => stage.kills > 0,
+    kills: () => stage.kills,
     now: () => world.elapsed,
   });
   const operator = new Actor('operator', world);

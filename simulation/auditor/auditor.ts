@@ -11,8 +11,8 @@ interface AuditorOptions {
   everything: string;
   /** Ids of the consumers that see their own records alone, by name. */
   owners: ReadonlyMap<string, string>;
-  /** Whether processes were killed: what they had counted and not stored is lost. */
-  mayLoseCounts: () => boolean;
+  /** Processes that were killed: what they had counted and not stored is lost, a second's usage and one call of the budget. */
+  kills: () => number;
   /** Milliseconds of virtual time. */
   now: () => number;
 }
@@ -56,9 +56,10 @@ export class Auditor {
   /** Ledger, budget and the org's counter agree. A call that never reached the org is charged all the same. */
   #checkCalls({ calls }: Ending, violate: (what: string) => void): void {
     const { counted, charged, budgeted } = calls;
-    if (charged < counted && !this.#options.mayLoseCounts())
+    const kills = this.#options.kills();
+    if (charged < counted && kills === 0)
       violate(`the org has metered ${counted} calls, of which the ledger knows ${charged.toFixed(1)}`);
-    if (budgeted !== undefined && budgeted < counted)
+    if (budgeted !== undefined && budgeted < counted - kills)
       violate(`the org has metered ${counted} calls, of which the budget knows ${budgeted}`);
   }
 }

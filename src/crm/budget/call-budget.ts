@@ -130,6 +130,7 @@ export class CallBudget {
   charge(): void {
     if (this.#lease > 0) this.#lease -= 1;
     else this.#unleased += 1;
+    this.serve();
   }
 
   get maxWaitMs(): number {
@@ -236,7 +237,9 @@ export class CallBudget {
 
   #untilSyncMs(): number {
     const isLow = this.queue.size === 0 && this.#lease < this.#ahead / 3;
-    if (isLow || this.#isRegistrationOutdated) return 0;
+    // A process that dies loses what the bucket hasn't heard of.
+    const isUnheard = this.#unleased > 0 && this.#ownShare === undefined;
+    if (isLow || isUnheard || this.#isRegistrationOutdated) return 0;
     const untilIdleMs = this.#lease > 0 && !this.#ownShare ? this.#untilIdleMs : Number.POSITIVE_INFINITY;
     const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - monotonicMs();
     return Math.min(untilIdleMs, untilRegularMs, this.#untilCallMs());
@@ -272,7 +275,6 @@ export class CallBudget {
     const returned = leaves || this.#untilIdleMs <= 0 ? this.#lease : 0;
     const unleased = this.#unleased;
     this.#changeLease(-returned);
-    this.#unleased = 0;
     this.#syncedAt = monotonicMs();
     const { writes, reads, polls, writeSince } = this.queue.demand(this.#isPlenty);
     try {
@@ -289,12 +291,12 @@ export class CallBudget {
         org: this.#orgUse(),
         writeWaitedMs: writeSince === undefined ? undefined : monotonicMs() - writeSince,
       });
+      this.#unleased -= unleased;
       this.#registeredWrite = grant.writes < writes ? writeSince : undefined;
       this.#accept(grant);
     } catch (err) {
       // Where it is unknown whether they were returned, they stay counted: else they might be made twice.
       if (!(err instanceof OutcomeUnknown)) this.#changeLease(returned);
-      this.#unleased += unleased;
       // The registration expires in the bucket.
       this.#registeredWrite = undefined;
       this.#useOwnShare(err);

@@ -220,6 +220,15 @@ describe('the budget of a replica, as time passes', () => {
     assert.equal(store.used, 1);
   });
 
+  it('has told the bucket of such a call before it may be killed', async () => {
+    const { budget } = addReplica();
+    await budget.start();
+    budget.charge();
+    await settle();
+    assert.equal(store.used, 1);
+    await budget.stop();
+  });
+
   it('counts a call that it holds once', async () => {
     const { budget, made, want } = addReplica();
     await budget.start();
