@@ -120,12 +120,13 @@ async function writeOpen(
   { claim, call }: TripRequest,
 ): Promise<ItemAnswer[]> {
   const guard = claim && guardOf(parts, open, claim);
+  let isLooked = open.some(isLookedUpFirst);
+  let known: Known = new Map();
   const look = async (found: Found['found']) => {
     await guard?.lease();
-    return lookUp(parts, open, found, call);
+    return lookUp(parts, open, { found, known }, call);
   };
-  let isLooked = open.some(isLookedUpFirst);
-  let known: Known = isLooked ? await look('there') : new Map();
+  if (isLooked) known = await look('there');
   requireNoApproval(open, known);
   // Others may make records of these items between a look and the call: each round knows more of them than the one before.
   for (;;) {
@@ -289,24 +290,27 @@ function answerOf({ item, status }: Planned, { nativeId: id }: RecordRef): ItemA
 
 /**
  * The records of the items, in one call; those that somebody has deleted where this request may have made them. `found`: after a call of
- * this request whose answer was lost.
+ * this request whose answer was lost. It made all that weren't known, or none.
  */
 async function lookUp(
   { records, resources }: TripParts,
   items: readonly OpenItem[],
-  found: Found['found'],
+  { found, known }: Found & { known: Known },
   call: Call,
 ): Promise<Known> {
   const keys = items.map(({ request, externalId }) => ({ resource: resources[request.type], externalId }));
   const rows = await records.findTogether(keys, call);
+  const isMade = found === 'after loss' && items.every((item, index) => known.has(item) || rows[index]);
   return new Map(
     items.flatMap((item, index) => {
       const record = rows[index];
       const { mayExist, isReplaced, since } = item.earlier;
-      const isOwn = mayExist || found === 'after loss';
+      const before = known.get(item);
+      const isOwn = mayExist || (before ? before.found === 'after loss' : isMade);
+      const asFound: Found = { found: isOwn ? 'after loss' : 'there' };
       if (record === undefined) return [];
       if (record.isDeleted && (!isOwn || isReplaced || isFromBefore(record, since))) return [];
-      return [[item, { ...record, found: isOwn ? ('after loss' as const) : found }] as const];
+      return [[item, { ...record, ...asFound }] as const];
     }),
   );
 }

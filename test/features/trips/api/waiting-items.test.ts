@@ -104,6 +104,22 @@ describe('a trip whose items were handed off before', () => {
     assert.deepEqual(await namesIn(body.trip_id), ['changed since', 'z']);
   });
 
+  test('says what was there before, also where the answer of the org is lost', async () => {
+    const body = trip([item('a')]);
+    await eventually(() => answerTo(body, 201));
+    await gateway.org.arm({
+      match: { path: '/composite', method: 'POST' },
+      effect: { kind: 'loseAnswer' },
+      times: 1,
+    });
+    const { items } = await answerTo({ ...body, items: [item('a'), item('b')] }, 201);
+    assert.deepEqual(
+      items.map(({ status }) => status),
+      ['updated', 'created'],
+    );
+    assert.deepEqual(await namesIn(body.trip_id), ['a', 'b']);
+  });
+
   test('is returned as it is, whatever is wrong with making its items again', async () => {
     const body = trip([item('a', { on_repeat: 'return' }), item('b', { on_repeat: 'return' })]);
     await eventually(() => answerTo(body, 201));
