@@ -96,7 +96,7 @@ export class Trips {
   ): void {
     // By the org's dates nobody can tell whether a lost call made it, or a request shortly before.
     const isOurs = status === 'created' && isThere(item) && write.isUncertain;
-    if (isNew && !isOurs) this.#checkStatus(title, item, status);
+    if (isNew && !isOurs && !item.isDoubtful) this.#checkStatus(title, item, status);
     item.contents = contentsNow({ item, content }, isOurs ? 'uncertain' : status);
     item.waiting = undefined;
     item.isMade = true;
