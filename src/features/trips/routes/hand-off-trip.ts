@@ -129,12 +129,10 @@ export function handOffTripRoute(parts: HandoffParts): Route {
     async handle({ body, prepared, headers, consumer, call, claim }) {
       const preferences = readPreferences(headers.prefer);
       const items = itemsOf(parts, prepared, consumer, claim?.externalId ?? randomUUID());
-      const isDeferred =
-        preferences.respondAsync ||
-        items.some((item) => isStoredFirst(item, call)) ||
-        (body.atomic === undefined && (await isBegun(parts, items, claim)));
-      const isTogether = goesTogether(body, isDeferred, claim);
       const request = { claim, call };
+      const isDeferred =
+        preferences.respondAsync || (await isStoredFirst(parts, items, { ...request, body }));
+      const isTogether = goesTogether(body, isDeferred, claim);
       const each = { ...request, mayBeAccepted: isDeferred, waitSeconds: preferences.waitSeconds };
       const outcomes = await (isTogether
         ? handOffAll(parts, items, { ...request, mayBeStored: body.atomic === undefined })
@@ -159,18 +157,18 @@ interface Request {
   call: Call;
 }
 
-/** Whether an earlier try has stored some of the items, so that the others can't be refused together with them any more. */
-function isBegun(
+async function isStoredFirst(
   { handoffs }: HandoffParts,
   items: readonly TripItem[],
-  claim: Claim | undefined,
-): Promise<boolean> | false {
+  { claim, call, body }: Request & { body: TripBody },
+): Promise<boolean> {
+  const mustWait = ({ needsApproval, request: { memberId } }: TripItem) =>
+    needsApproval || delayOfTest(memberId, call) !== undefined;
+  if (items.some(mustWait)) return true;
+  if (body.atomic !== undefined || claim?.continued !== true) return false;
+  // An earlier try may have stored some: the others can't be refused together with them any more.
   const ids = items.map(({ externalId }) => externalId);
-  return claim?.continued === true && handoffs.hasStored(ids, claim.since);
-}
-
-function isStoredFirst({ needsApproval, request: { memberId } }: TripItem, call: Call): boolean {
-  return needsApproval || delayOfTest(memberId, call) !== undefined;
+  return handoffs.hasStored(ids, claim.since);
 }
 
 /** All or none; where the CRM is away and `handoff.whenCrmIsUnavailable` says so, each is stored. */
