@@ -26,7 +26,7 @@ export interface Endpoint extends Received {
 /** Longer than a delivery that was begun may go on. */
 const onTheWayMs = 40_000;
 
-/** What was sent before is still to come for a while. */
+/** Starts the time in which deliveries that were begun before may still come. */
 export function noteChange(endpoint: Endpoint, world: World): void {
   endpoint.settledAt = world.elapsed + onTheWayMs;
 }
