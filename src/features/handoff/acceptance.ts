@@ -37,7 +37,7 @@ const takesOver = sql`on conflict (external_id) do update set sequence = default
       attempts = excluded.attempts, tries = '[]', troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
       tried_since = case when h.may_exist then least(coalesce(h.tried_since, h.accepted_at), excluded.tried_since)
         else excluded.tried_since end,
-      had_record = case when h.may_exist then h.had_record end, entity_tag_before = null,
+      had_record = case when h.may_exist then h.had_record end, entity_tag_before = excluded.entity_tag_before,
       fence = greatest(h.fence + 1, excluded.fence), lease_until = excluded.lease_until, due_at = excluded.due_at,
       accepted_at = excluded.accepted_at, content_at = greatest(excluded.content_at, h.content_at + interval '1 microsecond')
       where ${isEndedItem}`;
@@ -72,9 +72,11 @@ export async function insertNew(
         ${column(({ reference }) => reference ?? null)}::text[], ${column(({ onRepeat }) => onRepeat ?? null)}::text[],
         ${column(({ mayExist }) => mayExist)}::boolean[], ${column(({ isHeld }) => isHeld)}::boolean[],
         ${column(({ delaySeconds = 0 }) => delaySeconds)}::integer[],
-        ${column(({ mayExist, since }) => (mayExist ? new Date(since) : null))}::timestamptz[])
+        ${column(({ mayExist, since }) => (mayExist ? new Date(since) : null))}::timestamptz[],
+        ${column(({ before }) => before ?? null)}::text[])
         with ordinality as given (external_id, type, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id,
-          member_id, name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, tried_since, number)
+          member_id, name, source, details, valid_until, reference, on_repeat, may_exist, is_held, delay, tried_since, entity_tag_before,
+          number)
     ), waiting as (
       select consumer_id, (${countWaiting(status, ofConsumer, ofSame)}) as count
       from (select distinct consumer_id from wanted) as wanted
@@ -83,10 +85,10 @@ export async function insertNew(
     ), stored as (
     insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id,
       name, source, details, valid_until, reference, on_repeat, approval, attempts, may_exist, tried_since, fence, lease_until, due_at,
-      accepted_at, content_at)
+      accepted_at, content_at, entity_tag_before)
     select external_id, type, ${status}, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id, name,
       source, details, valid_until, reference, on_repeat, ${approval}, is_held::integer, may_exist or (is_held and reference is null), tried_since, ${firstFence},
-      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}, now()
+      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}, now(), entity_tag_before
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer
     order by number

@@ -81,6 +81,8 @@ export interface NewHandoff extends HandoffRequest, Origin {
   mayExist: boolean;
   /** Milliseconds since 1970 by the database's clock: no earlier attempt was made before. */
   since: number;
+  /** Entity tag of its item's record from before an earlier attempt of the same request updated it. */
+  before: string | undefined;
   isHeld: boolean;
   needsApproval: boolean;
   delaySeconds?: number | undefined;

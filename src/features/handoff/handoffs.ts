@@ -86,7 +86,7 @@ export interface Handoffs {
   ): Promise<ItemMeeting>;
   /** Throws `store_unavailable`, as all below. */
   find(externalId: string): Promise<StoredHandoff | undefined>;
-  /** Whether one of these was stored since then, or got its content; `since` in milliseconds since 1970. */
+  /** Whether any of these was stored, or got other content, at `since` or later; milliseconds since 1970. */
   hasStored(externalIds: readonly string[], since: number): Promise<boolean>;
   list(query: HandoffQuery): Promise<StoredHandoff[]>;
   /** JSON text of what is to be written; undefined once it is not needed any more. */
@@ -476,8 +476,9 @@ class AcceptedHandoffs implements Handoffs {
 }
 
 function newHandoff(request: HandoffRequest, options: HandOffOptions, call: Call): NewHandoff {
-  const { externalId, isContinued, mayExist = isContinued, needsApproval, since = wallMs() } = options;
-  return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since };
+  const { externalId, isContinued, mayExist = isContinued, needsApproval, since = wallMs(), claim } = options;
+  const before = claim?.before;
+  return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since, before };
 }
 
 function originOf({ requestId, consumerId = '', consumerName, actor, subject }: Call): Origin {

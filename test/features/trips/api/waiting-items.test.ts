@@ -139,12 +139,14 @@ describe('a trip whose items were handed off before', () => {
 
 describe('a trip that is stored item by item, of which only some could be', () => {
   const gateway = useGateway({
+    CRM_TIMEOUT_MS: '1000',
     HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
     HANDOFF_QUEUE_LIMIT: '1',
     HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '1',
   });
+  afterEach(() => gateway.org.disarm());
 
-  test('is stored on by a repeat, also where the org refuses the rest', async () => {
+  test('is stored whole by a repeat, also where the org refuses the rest', async () => {
     const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
     const item = (type: string) => ({ type, result: { name: type, source: 'hotelbeds', details: {} } });
     const body = tripFor(gateway.org.memberId, { items: [item('quote'), item('booking')] });
@@ -164,5 +166,54 @@ describe('a trip that is stored item by item, of which only some could be', () =
     const [made, refused] = items.map(({ external_id: id }) => id) as [string, string];
     await untilHandoff(gateway, made);
     await untilHandoff(gateway, refused, ({ status }) => status === 'failed');
+  });
+
+  test('does not overwrite what others have changed since an update of it was interrupted', async () => {
+    const item = (name: string, to = name) => ({
+      ...{ type: 'quote', reference: name, on_repeat: 'update' },
+      result: { name: to, source: 'hotelbeds', details: {} },
+    });
+    const body = tripFor(gateway.org.memberId, { items: [item('a'), item('b')] });
+    const headers = { 'idempotency-key': randomUUID() };
+    await eventually(async () => {
+      const made = await gateway.request('/api/v1/handoffs', { body });
+      assert.equal(made.status, 201, await made.text());
+    });
+    // By its date nobody could take it for one that the interrupted request has made.
+    await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
+    const send = () =>
+      gateway.request('/api/v1/handoffs', {
+        body: { ...body, items: [item('a', 'y'), item('b', 'z')] },
+        headers,
+      });
+    // The call that writes, after the one that finds the records and the one that reads them.
+    const hung = await gateway.org.arm({
+      match: { path: '/composite', method: 'POST' },
+      effect: { kind: 'hold', stage: 'after' },
+      times: 3,
+    });
+    const first = send();
+    for (const count of [1, 2]) {
+      await hung.hit(count);
+      await hung.release();
+    }
+    await hung.hit(3);
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    await assertProblem(await first, 503, 'crm_unavailable', '#/items/1');
+    await gateway.org.edit('Quote__c', { Name__c: 'z' }, { Name__c: 'changed since' });
+    await gateway.org.disarm();
+    const { items } = await eventually(async () => {
+      const response = await send();
+      assert.equal(response.status, 202, await response.clone().text());
+      return (await response.json()) as Answer;
+    });
+    const { problem } = await untilHandoff(
+      gateway,
+      items[1]?.external_id ?? '',
+      ({ status }) => status === 'failed',
+    );
+    assert.equal(problem?.code, 'conflict');
+    const names = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['changed since', 'y']);
   });
 });
