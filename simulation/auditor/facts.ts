@@ -97,7 +97,7 @@ export interface Received {
   earlier: ReadonlySet<string>;
   /** Its owner has deleted it. */
   isDeleted: boolean;
-  /** Ids of those that came well after that. */
+  /** Ids of those that came well after its deletion. */
   readonly late: Set<string>;
 }
 

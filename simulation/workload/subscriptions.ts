@@ -8,7 +8,7 @@ import type { Action } from './writes.ts';
 export async function makeEndpoint(stage: Stage, as: ConsumerName, path: string): Promise<boolean> {
   const { client, receiver, journal } = stage;
   const endpoint: Endpoint = {
-    ...{ consumer: as, path, id: undefined, secret: undefined, settledAt: 0 },
+    ...{ consumer: as, path, id: undefined, secret: undefined, hasPrevious: false, settledAt: 0 },
     ...{ events: new Map(), forged: new Set(), earlier: new Set(), isDeleted: false, late: new Set() },
   };
   receiver.endpoints.set(path, endpoint);
@@ -33,11 +33,11 @@ export const subscribe: Action = async (stage) => {
   if (!(await makeEndpoint(stage, 'boss', path))) endpoints.delete(path);
 };
 
-const mostTries = 20;
+const mostTries = 60;
 
 /** An endpoint gets another secret; those before it sign for an hour too, or not any more. */
 export const renewSecret: Action = async (stage, random) => {
-  const { client, receiver, journal, world } = stage;
+  const { auditor, client, receiver, journal, world } = stage;
   const free = [...receiver.endpoints.values()].filter(
     ({ secret, isDeleted }) => secret !== undefined && !isDeleted,
   );
@@ -45,7 +45,8 @@ export const renewSecret: Action = async (stage, random) => {
   const endpoint = random.pick(free);
   const { consumer: as, path, id } = endpoint;
   endpoint.secret = undefined;
-  const body = JSON.stringify({ grace_window_hours: random.pick([0, 1]) });
+  const graceHours = random.pick([0, 1]);
+  const body = JSON.stringify({ grace_window_hours: graceHours });
   const request: Request = { method: 'POST', path: `/v1/webhook-endpoints/${id}/rotate-secret`, as, body };
   let answer = await client.send(request);
   for (let tries = 1; answer?.status !== 200 && tries < mostTries; tries++) {
@@ -53,13 +54,17 @@ export const renewSecret: Action = async (stage, random) => {
     answer = await client.send(request);
   }
   journal.note(`${path} gets another secret: ${answer?.status ?? 'no answer'}`);
-  if (answer?.status !== 200) return;
+  if (answer?.status !== 200) {
+    auditor.violations.push(`${path} never gets another secret`);
+    return;
+  }
   endpoint.secret = (JSON.parse(answer.text) as { secret: string }).secret;
+  endpoint.hasPrevious = graceHours > 0;
   noteChange(endpoint, world);
 };
 
 /** The boss deletes one of its endpoints. */
-export const unsubscribe: Action = async ({ client, receiver, journal, world }, random) => {
+export const unsubscribe: Action = async ({ auditor, client, receiver, journal, world }, random) => {
   const own = [...receiver.endpoints.values()].filter(
     ({ consumer, secret, isDeleted }) => consumer === 'boss' && secret !== undefined && !isDeleted,
   );
@@ -75,4 +80,5 @@ export const unsubscribe: Action = async ({ client, receiver, journal, world }, 
   }
   journal.note(`the boss deletes the endpoint ${endpoint.path}: ${status ?? 'no answer'}`);
   if (status === 204 || status === 404) noteChange(endpoint, world);
+  else auditor.violations.push(`the endpoint ${endpoint.path} can't be deleted`);
 };
