@@ -18,7 +18,7 @@ import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 /*
  * One replica's side of the budget. It holds a lease: calls that it has taken out of the shared bucket and not made yet. It
  * takes as many as requests wait for, and some ahead while there are plenty. It synchronizes with the bucket when a request
- * waits and a call may be available, when its lease is unused, and every 20 s.
+ * waits and a call may be available, after a call that it held none for, when its lease is unused, and every 20 s.
  *
  * While the bucket can't be reached, the replica makes calls at an equal share of the rate and without a burst. They are
  * counted in the bucket when it can be reached again.

@@ -221,8 +221,8 @@ export class PlansTable {
   }
 
   /**
-   * Gives a plan back as it is; the job takes it after this many seconds, a repeat may at once. One that its last move has given
-   * back already stays due when that says.
+   * Gives a plan back as it is; the job takes it after this many seconds, a repeat may at once. A plan that its last move has already
+   * given back stays due when that move says.
    */
   async release({ id, fence }: Plan, seconds: number): Promise<void> {
     await sql`

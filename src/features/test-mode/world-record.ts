@@ -34,7 +34,7 @@ export function allFields({ fields }: Resource, values: FieldValues): FieldValue
   return all;
 }
 
-/** A deleted one has lost its content, but still says whose it was. */
+/** A deleted record has lost its content, but still says whose it was. */
 export function toRecord(resource: Resource, row: Row): StoredRecord {
   const values = {
     ...(row.is_deleted && { [ownerField]: row.consumer_id }),

@@ -289,8 +289,8 @@ function answerOf({ item, status }: Planned, { nativeId: id }: RecordRef): ItemA
 }
 
 /**
- * The records of the items, in one call; those that somebody has deleted where this request may have made them. `found`: after a call of
- * this request whose answer was lost. It made all that weren't known, or none.
+ * The records of the items, in one call; those that somebody has deleted where this request may have made them. `found` is `after loss`
+ * after a call of this request whose answer was lost: it made all items that weren't known, or none.
  */
 async function lookUp(
   { records, resources }: TripParts,
@@ -300,16 +300,17 @@ async function lookUp(
 ): Promise<Known> {
   const keys = items.map(({ request, externalId }) => ({ resource: resources[request.type], externalId }));
   const rows = await records.findTogether(keys, call);
-  const isMade = found === 'after loss' && items.every((item, index) => known.has(item) || rows[index]);
+  const mayBeOwn = ({ earlier: { isReplaced, since } }: OpenItem, record: StoredRecord | undefined) =>
+    record !== undefined && !(record.isDeleted && (isReplaced || isFromBefore(record, since)));
+  const isMade =
+    found === 'after loss' && items.every((item, index) => known.has(item) || mayBeOwn(item, rows[index]));
   return new Map(
     items.flatMap((item, index) => {
       const record = rows[index];
-      const { mayExist, isReplaced, since } = item.earlier;
       const before = known.get(item);
-      const isOwn = mayExist || (before ? before.found === 'after loss' : isMade);
+      const isOwn = item.earlier.mayExist || (before ? before.found === 'after loss' : isMade);
+      if (record === undefined || (record.isDeleted && !(isOwn && mayBeOwn(item, record)))) return [];
       const asFound: Found = { found: isOwn ? 'after loss' : 'there' };
-      if (record === undefined) return [];
-      if (record.isDeleted && (!isOwn || isReplaced || isFromBefore(record, since))) return [];
       return [[item, { ...record, ...asFound }] as const];
     }),
   );

@@ -165,7 +165,8 @@ async function isStoredFirst(
   const mustWait = ({ needsApproval, request: { memberId } }: TripItem) =>
     needsApproval || delayOfTest(memberId, call) !== undefined;
   if (items.some(mustWait)) return true;
-  if (body.atomic !== undefined || claim?.continued !== true) return false;
+  const mayBeStored = body.atomic === undefined && handoffs.whenCrmIsUnavailable === 'accept';
+  if (!mayBeStored || claim?.continued !== true) return false;
   // An earlier try may have stored some: the others can't be refused together with them any more.
   const ids = items.map(({ externalId }) => externalId);
   return handoffs.hasStored(ids, claim.since);
