@@ -19,7 +19,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: 'const { deadline } = call;',
     fault:
       'A process that stood still delivers a hand-off that another has delivered, and that was deleted since.',
-    foundBy: { seed: 1, theme: 'leases' },
+    foundBy: { seed: 11, theme: 'leases' },
   },
   'suspended-reservation': {
     file: 'src/features/reservations/reservations.ts',
@@ -59,28 +59,28 @@ export const undone: Readonly<Record<string, Undone>> = {
     if (known) return known;`,
     before: '',
     fault: 'A hand-off that was made waits for approval once its consumer needs it.',
-    foundBy: { seed: 209, theme: 'approvals' },
+    foundBy: { seed: 317, theme: 'approvals' },
   },
   'new-id-for-repeat': {
     file: 'src/api/idempotency/claims-table.ts',
     now: 'external_id = case when ${isContinued} then c.external_id else excluded.external_id end',
     before: 'external_id = excluded.external_id',
     fault: 'A repeat that goes on with an unfinished claim makes another record.',
-    foundBy: { seed: 3, theme: 'everything' },
+    foundBy: { seed: 12, theme: 'everything' },
   },
   'claim-without-lease': {
     file: 'src/api/idempotency/claims-table.ts',
     now: 'or (c.completed_at is null and ${lease.isOver} and (c.fingerprint',
     before: 'or (c.completed_at is null and (c.fingerprint',
     fault: 'A repeat takes the claim of a request that still runs.',
-    foundBy: { seed: 50, theme: 'lostAnswers' },
+    foundBy: { seed: 73, theme: 'lostAnswers' },
   },
   'late-forwarded-batch': {
     file: 'src/crm/scheduling/forwarded-batches.ts',
     now: 'const isLate = now() > (this.#invitations.get(invitation)?.until ?? 0);',
     before: 'const isLate = false;',
     fault: 'A process that stood still executes what its sender has given up.',
-    foundBy: { seed: 149, theme: 'sharedCalls' },
+    foundBy: { seed: 193, theme: 'sharedCalls' },
   },
   'accepted-once-replaced': {
     file: 'src/features/handoff/handoffs.ts',
@@ -88,7 +88,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     before: '',
     fault:
       'A process that stood still accepts a hand-off that a repeat has made, and that was deleted since.',
-    foundBy: { seed: 62, theme: 'sharedCalls' },
+    foundBy: { seed: 149, theme: 'sharedCalls' },
   },
   'free-calls': {
     file: 'src/crm/budget/call-budget.ts',
@@ -110,7 +110,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: '${sql.ref(fence)} = ${current} + 1',
     before: '${sql.ref(fence)} = ${current}',
     fault: 'A replaced owner passes for the new one.',
-    foundBy: { seed: 84, theme: 'leases' },
+    foundBy: { seed: 330, theme: 'leases' },
   },
   'claim-forgotten': {
     file: 'src/api/idempotency/ledger.ts',
@@ -124,7 +124,7 @@ export const undone: Readonly<Record<string, Undone>> = {
     now: 'const found = await this.findWithDeleted(resource, key, call).catch(rethrowAsUnknown);',
     before: 'const found = await this.find(resource, key, call).catch(rethrowAsUnknown);',
     fault: 'A record that was made and deleted is made again by a repeat.',
-    foundBy: { seed: 45, theme: 'lostAnswers' },
+    foundBy: { seed: 65, theme: 'lostAnswers' },
   },
   'copied-late': {
     file: 'src/features/read-copy/written-records.ts',
