@@ -4,10 +4,37 @@ import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import { readHandoff, respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
+import type { Org } from '../../../support/org.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface Answer {
   items: { id?: string; status: string; external_id: string }[];
+}
+
+const item = (name: string, change: object = {}) => ({
+  ...{ type: 'quote', reference: name, on_repeat: 'update' },
+  result: { name, source: 'hotelbeds', details: { net: 612.4 } },
+  ...change,
+});
+const renamed = (name: string, to: string, change: object = {}) =>
+  item(name, { result: { name: to, source: 'hotelbeds', details: {} }, ...change });
+
+/** Sends an update of items that have records: the org carries it out, and is down before it has answered. */
+async function interruptUpdate(org: Org, send: () => Promise<Response>): Promise<Response> {
+  // The call that writes, after the one that finds the records and the one that reads them.
+  const hung = await org.arm({
+    match: { path: '/composite', method: 'POST' },
+    effect: { kind: 'hold', stage: 'after' },
+    times: 3,
+  });
+  const sent = send();
+  for (const count of [1, 2]) {
+    await hung.hit(count);
+    await hung.release();
+  }
+  await hung.hit(3);
+  await org.arm({ match: {}, effect: { kind: 'down' } });
+  return sent;
 }
 
 describe('a trip whose items were handed off before', () => {
@@ -17,13 +44,6 @@ describe('a trip whose items were handed off before', () => {
     await gateway.org.automate({});
   });
 
-  const item = (name: string, change: object = {}) => ({
-    ...{ type: 'quote', reference: name, on_repeat: 'update' },
-    result: { name, source: 'hotelbeds', details: { net: 612.4 } },
-    ...change,
-  });
-  const renamed = (name: string, to: string, change: object = {}) =>
-    item(name, { result: { name: to, source: 'hotelbeds', details: {} }, ...change });
   const trip = (items: object[], change: object = {}) => tripFor(gateway.org.memberId, { items, ...change });
   const send = (body: object, headers: Record<string, string> = {}, as: Credentials = gateway.console) =>
     gateway.request('/api/v1/handoffs', { body, headers, as });
@@ -81,20 +101,8 @@ describe('a trip whose items were handed off before', () => {
     await eventually(() => answerTo(body, 201));
     const headers = { 'idempotency-key': randomUUID() };
     const update = { ...body, items: [renamed('a', 'y'), renamed('b', 'z')] };
-    // The call that writes, after the one that finds the records and the one that reads them.
-    const hung = await gateway.org.arm({
-      match: { path: '/composite', method: 'POST' },
-      effect: { kind: 'hold', stage: 'after' },
-      times: 3,
-    });
-    const first = send(update, headers);
-    for (const count of [1, 2]) {
-      await hung.hit(count);
-      await hung.release();
-    }
-    await hung.hit(3);
-    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
-    assert.ok((await first).status >= 500);
+    const interrupted = await interruptUpdate(gateway.org, () => send(update, headers));
+    assert.ok(interrupted.status >= 500);
     await gateway.org.disarm();
     await gateway.org.edit('Quote__c', { Name__c: 'y' }, { Name__c: 'changed since' });
     await eventually(async () => {
@@ -137,7 +145,7 @@ describe('a trip whose items were handed off before', () => {
   });
 });
 
-describe('a trip that is stored item by item, of which only some could be', () => {
+describe('a trip of which only some items could be stored', () => {
   const gateway = useGateway({
     CRM_TIMEOUT_MS: '1000',
     HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
@@ -148,8 +156,8 @@ describe('a trip that is stored item by item, of which only some could be', () =
 
   test('is stored whole by a repeat, also where the org refuses the rest', async () => {
     const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
-    const item = (type: string) => ({ type, result: { name: type, source: 'hotelbeds', details: {} } });
-    const body = tripFor(gateway.org.memberId, { items: [item('quote'), item('booking')] });
+    const plain = (type: string) => ({ type, result: { name: type, source: 'hotelbeds', details: {} } });
+    const body = tripFor(gateway.org.memberId, { items: [plain('quote'), plain('booking')] });
     const headers = { 'idempotency-key': randomUUID() };
     const send = () => gateway.request('/api/v1/handoffs', { body, headers });
     await assertProblem(await send(), 503, 'crm_unavailable', '#/items/1');
@@ -169,10 +177,6 @@ describe('a trip that is stored item by item, of which only some could be', () =
   });
 
   test('does not overwrite what others have changed since an update of it was interrupted', async () => {
-    const item = (name: string, to = name) => ({
-      ...{ type: 'quote', reference: name, on_repeat: 'update' },
-      result: { name: to, source: 'hotelbeds', details: {} },
-    });
     const body = tripFor(gateway.org.memberId, { items: [item('a'), item('b')] });
     const headers = { 'idempotency-key': randomUUID() };
     await eventually(async () => {
@@ -183,23 +187,10 @@ describe('a trip that is stored item by item, of which only some could be', () =
     await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
     const send = () =>
       gateway.request('/api/v1/handoffs', {
-        body: { ...body, items: [item('a', 'y'), item('b', 'z')] },
+        body: { ...body, items: [renamed('a', 'y'), renamed('b', 'z')] },
         headers,
       });
-    // The call that writes, after the one that finds the records and the one that reads them.
-    const hung = await gateway.org.arm({
-      match: { path: '/composite', method: 'POST' },
-      effect: { kind: 'hold', stage: 'after' },
-      times: 3,
-    });
-    const first = send();
-    for (const count of [1, 2]) {
-      await hung.hit(count);
-      await hung.release();
-    }
-    await hung.hit(3);
-    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
-    await assertProblem(await first, 503, 'crm_unavailable', '#/items/1');
+    await assertProblem(await interruptUpdate(gateway.org, send), 503, 'crm_unavailable', '#/items/1');
     await gateway.org.edit('Quote__c', { Name__c: 'z' }, { Name__c: 'changed since' });
     await gateway.org.disarm();
     const { items } = await eventually(async () => {
