@@ -17,7 +17,7 @@ const unfinished = {
   reservation: `select id::text, state from reservations where looks_again
     or state not in ('confirmed', 'cancelled', 'refused', 'failed')`,
   webhook: `select webhook_id as id, state from webhook_events where state in ('received', 'dead')`,
-  // Those of an endpoint that was deleted are deleted by the hour.
+  // The hourly job deletes those of deleted endpoints.
   delivery: `select number::text as id, status as state from deliveries
     where status = 'pending' and endpoint_id in (select id from webhook_endpoints)`,
 };

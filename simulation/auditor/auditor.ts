@@ -11,7 +11,7 @@ interface AuditorOptions {
   everything: string;
   /** Ids of the consumers that see their own records alone, by name. */
   owners: ReadonlyMap<string, string>;
-  /** Processes that were killed: what they had counted and not stored is lost, a second's usage and one call of the budget. */
+  /** Number of killed processes. Each loses what it had counted and not stored: a second's usage, and a call of the budget at most. */
   kills: () => number;
   /** Milliseconds of virtual time. */
   now: () => number;

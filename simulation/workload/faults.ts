@@ -236,7 +236,7 @@ export const requireApproval: Action = async (stage, random) => {
 export const rotateKeys: Action = async (stage, random) => {
   const { client, credentials, journal, world } = stage;
   const as = random.pick(['desk', 'agent', 'intern'] as const);
-  // Of two at the same time it wouldn't be known whose pair is the later one.
+  // With two at once nobody would know which pair is the later one.
   if (stage.rotating.has(as)) return;
   stage.rotating.add(as);
   const before = credentials[as];

@@ -237,9 +237,9 @@ export class CallBudget {
 
   #untilSyncMs(): number {
     const isLow = this.queue.size === 0 && this.#lease < this.#ahead / 3;
-    // A process that dies loses what the bucket hasn't heard of.
-    const isUnheard = this.#unleased > 0 && this.#ownShare === undefined;
-    if (isLow || isUnheard || this.#isRegistrationOutdated) return 0;
+    // A process that dies takes with it what the bucket hasn't counted.
+    const isUncounted = this.#unleased > 0 && this.#ownShare === undefined;
+    if (isLow || isUncounted || this.#isRegistrationOutdated) return 0;
     const untilIdleMs = this.#lease > 0 && !this.#ownShare ? this.#untilIdleMs : Number.POSITIVE_INFINITY;
     const untilRegularMs = this.#syncedAt + (this.#ownShare ? retryMs : syncEveryMs) - monotonicMs();
     return Math.min(untilIdleMs, untilRegularMs, this.#untilCallMs());

@@ -220,7 +220,7 @@ describe('the budget of a replica, as time passes', () => {
     assert.equal(store.used, 1);
   });
 
-  it('has told the bucket of such a call before it may be killed', async () => {
+  it('tells the bucket of such a call at once', async () => {
     const { budget } = addReplica();
     await budget.start();
     budget.charge();

@@ -445,7 +445,7 @@ for (const name of Object.keys(databaseKinds)) {
     });
 
     behaves(
-      'one that was refused is looked for late, also where the answer of the database is lost',
+      "the booking of a refused one is looked for late, also if the database's answer is lost",
       async () => {
         const { database } = harness;
         const transaction = () => ({
