@@ -32,8 +32,8 @@ export interface GatewayProcess {
 /** The folder that several runs of one gateway share. */
 export interface Installation {
   dataDir: string;
-  /** `sources` is the folder of another release. */
-  start(env?: NodeJS.ProcessEnv, sources?: string): Promise<GatewayProcess>;
+  /** `sources` is the folder of another release; `output` gets the lines of the process while it starts, too. */
+  start(env?: NodeJS.ProcessEnv, sources?: string, output?: string[]): Promise<GatewayProcess>;
   credentials(): Promise<{ console: Credentials; admin: Credentials }>;
   /** Kills what still runs and deletes everything. */
   remove(): Promise<void>;
@@ -57,7 +57,7 @@ export async function createInstallation(
   const running = new Set<ChildProcess>();
   return {
     dataDir,
-    async start(env = {}, sources = root) {
+    async start(env = {}, sources = root, output = []) {
       const program = join(sources, 'src/main.ts');
       const child = spawn(process.execPath, [program, '--config', join(dataDir, 'config.json')], {
         env: { ...ownEnvironment(), ...settings, ...env },
@@ -69,7 +69,7 @@ export async function createInstallation(
         return { code, signal };
       });
       const { pid } = child;
-      return { ...(await untilReady(child, ownOrg?.org)), pid, signal: (name) => child.kill(name), ended };
+      return { ...(await untilReady(child, ownOrg?.org, output)), pid, signal: (name) => child.kill(name), ended };
     },
     credentials: async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')),
     async remove() {
@@ -86,8 +86,8 @@ export async function createInstallation(
 async function untilReady(
   child: ChildProcess,
   ownOrg: Org | undefined,
+  output: string[],
 ): Promise<Pick<GatewayProcess, 'url' | 'operationsUrl' | 'org' | 'output' | 'diningPartner'>> {
-  const output: string[] = [];
   const ready = Promise.withResolvers<{ url: string; operations_url?: string }>();
   let orgUrl = '';
   let partnerUrl = '';
