@@ -69,7 +69,12 @@ export async function createInstallation(
         return { code, signal };
       });
       const { pid } = child;
-      return { ...(await untilReady(child, ownOrg?.org, output)), pid, signal: (name) => child.kill(name), ended };
+      return {
+        ...(await untilReady(child, ownOrg?.org, output)),
+        pid,
+        signal: (name) => child.kill(name),
+        ended,
+      };
     },
     credentials: async () => JSON.parse(await readFile(join(dataDir, 'credentials.json'), 'utf8')),
     async remove() {
