@@ -1,5 +1,7 @@
 import type { AddressInfo } from 'node:net';
+import { createHousekeeping } from '../api/idempotency/housekeeping.ts';
 import { createLedger } from '../api/idempotency/ledger.ts';
+import { createReconcile } from '../api/pipeline/run-route.ts';
 import type { Route } from '../api/route.ts';
 import { createCursorCodec } from '../api/routes/page.ts';
 import { createServer, type Server, type ServerOptions } from '../api/server.ts';
@@ -20,7 +22,9 @@ import type { KeySets } from '../identity/consumers/keys.ts';
 import { createRateLimits } from '../identity/rate-limits/rate-limits.ts';
 import { clearTimeout, setTimeout, sleep } from '../platform/base/chance.ts';
 import { Offers } from '../platform/base/offers.ts';
+import { waitUntilAvailable } from '../platform/base/waiting.ts';
 import { answerLimits } from '../platform/http/connections.ts';
+import { createJobQueue, type Job } from '../platform/jobs/job-queue.ts';
 import { createHealth, type Probe, shareProbe } from '../platform/observability/health.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
@@ -30,11 +34,9 @@ import { createDatabaseLocks } from '../platform/store/database-locks.ts';
 import { listOf, type Resources, resourcesOf } from '../records/mapping.ts';
 import { testWorlds } from '../records/offers.ts';
 import { fieldNamesOf } from '../records/shown-fields.ts';
-import { startJobs } from './jobs.ts';
-import { createAllMetrics } from './metrics.ts';
 import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
-import { resourcesFor } from './settings.ts';
+import { createAllMetrics, resourcesFor } from './settings.ts';
 
 interface Connected {
   crm: Crm;
@@ -258,4 +260,64 @@ function ownUrl(server: Server, { host, tls }: Settings): string {
   const [{ port }] = server.addresses() as [AddressInfo];
   const name = host.includes(':') ? `[${host}]` : host;
   return `${tls.certFile ? 'https' : 'http'}://${name}:${port}`;
+}
+
+function startJobs(
+  core: Core,
+  routes: readonly Route[],
+  started: readonly StartedFeature[],
+  create: typeof createJobQueue = createJobQueue,
+): void {
+  const { log, opened, stopping } = core;
+  const ofFeatures = started.flatMap((feature) => feature.jobs ?? []);
+  const jobs = create({ ...core, jobs: [...platformJobs(core, routes), ...ofFeatures] });
+  opened.defer(() => jobs.stop());
+  const wait = { what: 'the job queue', isPassing: () => true, signal: stopping, log };
+  waitUntilAvailable(() => jobs.start(), wait).catch(() =>
+    log.debug({}, 'the service stopped before the jobs were started'),
+  );
+}
+
+function platformJobs(
+  { settings, log, database, audit, crm, allowances, consumers: { directory } }: Core,
+  routes: readonly Route[],
+): Job[] {
+  const { idempotencyRetentionHours: retentionHours, auditRetentionDays } = settings;
+  const reconcile = createReconcile(routes);
+  return [
+    {
+      name: 'refresh-crm-token',
+      cron: '* * * * *',
+      steps: { token: () => crm.tokens.refreshIfDue() },
+      // They fill the minute until the next check.
+      retries: 5,
+    },
+    {
+      name: 'clear-idempotency-claims',
+      cron: '*/10 * * * *',
+      steps: createHousekeeping({ database, log, retentionHours, reconcile }),
+    },
+    {
+      name: 'compact-allowances',
+      cron: '27 * * * *',
+      steps: { allowances: () => allowances.compact() },
+    },
+    {
+      name: 'clear-authentication-attempts',
+      cron: '17 * * * *',
+      steps: { attempts: (signal) => audit.deleteOldAttempts(auditRetentionDays, signal) },
+    },
+    {
+      name: 'clear-audit-events',
+      cron: '12 * * * *',
+      steps: {
+        events: audit.deleteOldEvents,
+        networks: audit.deleteOldNetworks,
+        uses: async (signal) => {
+          // All keys of consumers that couldn't be read would seem to be gone.
+          if (directory.status().connected) await audit.deleteOldUses(directory.newestFirst(), signal);
+        },
+      },
+    },
+  ];
 }

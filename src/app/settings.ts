@@ -1,9 +1,10 @@
 import { features } from '../features.ts';
+import { createMetrics, type MetricRows, type Metrics } from '../platform/observability/metrics.ts';
 import { platformPart } from '../platform/settings/rules.ts';
 import { readSettings, SettingsError, tableOf } from '../platform/settings/settings.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import type { Resources } from '../records/mapping.ts';
-import { MappingError, readResources } from '../records/read-mapping.ts';
+import { MappingError, readResources } from '../records/mapping-file.ts';
 
 const parts = [platformPart, ...features.flatMap(({ settings }) => settings ?? [])];
 
@@ -23,4 +24,8 @@ export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
   } catch (error) {
     throw error instanceof MappingError ? new SettingsError([...error.faults]) : error;
   }
+}
+
+export function createAllMetrics(): Metrics {
+  return createMetrics(Object.assign({}, ...features.map(({ metrics }) => metrics)) as MetricRows);
 }

@@ -13,7 +13,7 @@ import {
   runCommand,
 } from '../platform/command-line/command.ts';
 import type { Settings } from '../platform/settings/table.ts';
-import { firstOffer } from './first-offer.ts';
+import { firstOffer } from './banner.ts';
 
 const timeoutMs = 30_000;
 

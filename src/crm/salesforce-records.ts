@@ -7,7 +7,7 @@ import { inTime } from '../platform/base/waiting.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { creatorOf } from '../records/created-by.ts';
-import { resourceKey } from '../records/included-member.ts';
+import { resourceKey } from '../records/members.ts';
 import {
   type CreateOptions,
   type FieldValues,

@@ -1,7 +1,7 @@
 import { monotonicMs } from '../platform/base/chance.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
-import { resourceKey } from '../records/included-member.ts';
+import { resourceKey } from '../records/members.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { type CrmError, CrmFailure, type FailureFacts } from './failure.ts';

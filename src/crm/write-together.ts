@@ -1,8 +1,7 @@
 import type { Call } from '../platform/base/call.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { creatorOf } from '../records/created-by.ts';
-import { resourceKey } from '../records/included-member.ts';
-import { startPage } from '../records/record-page.ts';
+import { resourceKey } from '../records/members.ts';
 import {
   type ReadBack,
   type RecordKey,
@@ -11,6 +10,7 @@ import {
   type RecordRef,
   type RecordWrite,
   type StoredRecord,
+  startPage,
   type WriteRefusal,
   WritesRefused,
 } from '../records/records.ts';

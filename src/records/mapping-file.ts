@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs';
 import type { TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
@@ -16,8 +17,15 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { isObject } from '../platform/base/json-text.ts';
-import { type Mapping, mappingSchema, pointerParts, type ResourceMapping, resourcesOf } from './mapping.ts';
-import { type Field, lookupColumns, type Resource } from './resource.ts';
+import {
+  type Mapping,
+  mappingSchema,
+  pointerParts,
+  type ResourceMapping,
+  type Resources,
+  resourcesOf,
+} from './mapping.ts';
+import { type Field, lookupColumns, type OwnerRule, type Resource } from './resource.ts';
 
 export const maxMappingBytes = 256 * 1024;
 /** How often a file may refer to anchors, all that stands in each counted. */
@@ -315,4 +323,36 @@ function pointerFault(from: string): string | undefined {
 function parts({ fields, set, add }: ResourceMapping) {
   const sure = (part: unknown) => (isObject(part) ? part : {});
   return { fields: sure(fields), set: sure(set), add: sure(add) };
+}
+
+export class MappingError extends Error {
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+/** Without a file: the declarations of the package and `ownerMatch`. Throws `MappingError`. */
+export function readResources(file: string | undefined, ownerMatch?: OwnerRule['match']): Resources {
+  if (file === undefined) return resourcesOf(undefined, ownerMatch);
+  const parsed = parseMapping(readMapping(file));
+  if ('mapping' in parsed) return resourcesOf(parsed.mapping);
+  throw new MappingError(
+    parsed.faults.map(({ line, column, message }) => `${file}:${line}:${column}: ${message}`),
+  );
+}
+
+function readMapping(file: string): string {
+  try {
+    // Not read before its size is known: it may be any file.
+    const { size } = statSync(file);
+    if (size <= maxMappingBytes) return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new MappingError([
+      `crm.mappingFile (CRM_MAPPING_FILE): can't be read: ${(error as Error).message}`,
+    ]);
+  }
+  throw new MappingError([`crm.mappingFile (CRM_MAPPING_FILE): has more than ${maxMappingBytes} bytes`]);
 }

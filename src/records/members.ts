@@ -1,5 +1,6 @@
 import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
-import { defineResource, text, timestamp, uuid } from './resource.ts';
+import type { FieldValues } from './records.ts';
+import { defineResource, type Field, type Resource, text, timestamp, uuid } from './resource.ts';
 
 /** Members are the CRM's contacts, where no mapping names another object; the service reads them and never writes them. */
 export const member = defineResource({
@@ -34,4 +35,42 @@ export const member = defineResource({
 export function unknownMember(field: string, facts: ProblemFacts = {}): Problem {
   const errors = [{ pointer: `#/${field}`, message: "isn't the id of a member" }];
   return new Problem('member_not_found', 'The CRM has no member with this id.', { ...facts, errors });
+}
+
+export const shownOfMember = ['id', 'first_name', 'last_name', 'email'];
+export const includedPart = 'member';
+const memberPart = {
+  name: includedPart,
+  description: 'The member; null where there is none, or none that can be read now.',
+};
+
+/** The fields of the member as those of the record that names it: one query reads both. */
+export function withMember(base: Resource, ofMember: Resource): Resource {
+  const [relationship = ''] = base.fields['member_id']?.crm.path.split('.') ?? [];
+  const fields = shownOfMember.flatMap((name): [string, Field][] => {
+    const field = ofMember.fields[name];
+    if (field === undefined) return [];
+    const { kind, schema, crm, isAbsent } = field;
+    const common = { writable: false, required: false, filter: false, indexed: false, within: memberPart };
+    const path = { path: `${relationship}.${crm.path}` };
+    return [[`member.${name}`, { kind, schema, crm: path, ...common, ...(isAbsent && { isAbsent }) }]];
+  });
+  return {
+    ...base,
+    fields: { ...base.fields, ...Object.fromEntries(fields) },
+    included: { base, member: ofMember },
+  };
+}
+
+export function memberValues(values: FieldValues | undefined): FieldValues {
+  return Object.fromEntries(shownOfMember.map((name) => [`member.${name}`, values?.[name] ?? null]));
+}
+
+export function resourceKey({ name, included }: Resource): string {
+  return included === undefined ? name : `${name} with member`;
+}
+
+/** Field of a member that answers show in the record's own field; undefined for a field of the record. */
+export function includedName(name: string): string | undefined {
+  return name.startsWith('member.') ? name.slice('member.'.length) : undefined;
 }

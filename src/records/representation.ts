@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
 import { noExample } from '../platform/base/current-schema.ts';
-import { includedName, includedPart } from './included-member.ts';
+import { includedName, includedPart } from './members.ts';
 import type { OrgFit } from './org-fit.ts';
 import { toJson } from './org-types.ts';
 import type { FieldValues } from './records.ts';

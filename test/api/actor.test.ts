@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { parseActor } from '../../src/api/pipeline/request-head.ts';
-import { visibleRecords } from '../../src/identity/consumers/visible-records.ts';
+import { visibleRecords } from '../../src/identity/consumers/permissions.ts';
 import { Problem } from '../../src/platform/base/problem.ts';
 
 describe('X-Actor', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { ChangeWindows, type ReadWindow } from '../../src/crm/change-windows.ts';
+import { ChangeWindows, type ReadWindow } from '../../src/crm/read-changes.ts';
 import type { ChangedRecord, ChangePosition } from '../../src/records/changes.ts';
 import { member } from '../../src/records/members.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';

@@ -78,7 +78,7 @@ describe('the page on data protection names all that is kept', () => {
 });
 
 test('the page on jobs names every job and its schedule', () => {
-  const files = ['src/app/jobs.ts', ...globSync('src/features/*/feature.ts', { cwd: root })];
+  const files = ['src/app/app.ts', ...globSync('src/features/*/feature.ts', { cwd: root })];
   const source = files.map((file) => readFileSync(join(root, file), 'utf8')).join('\n');
   const jobs = [...source.matchAll(/name: '([a-z-]+)',\s+cron: '([^']+)'/g)].map(
     ([, name, cron]) => `| \`${name}\` | \`${cron}\` |`,

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { signatureHeaders } from '../../src/features/partner-webhooks/message.ts';
+import { signatureHeaders } from '../../src/features/partner-webhooks/deliverer.ts';
 import { codeBlocks, readPage } from './pages.ts';
 
 const run = promisify(execFile);

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
-import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/permissions.ts';
 import { type Call, ownWorldOf, startCall, type VisibleFields } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import { isObject } from '../../platform/base/json-text.ts';

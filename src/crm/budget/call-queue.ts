@@ -1,7 +1,6 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/concurrency.ts';
-import { Allowance } from './allowance.ts';
-import type { BudgetLimits } from './bucket.ts';
+import { Allowance, type BudgetLimits } from './bucket.ts';
 
 export const mostHeavyParts = 5;
 

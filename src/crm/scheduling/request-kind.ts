@@ -1,7 +1,6 @@
-import { AdaptiveSize } from '../../platform/base/adaptive-size.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs, now } from '../../platform/base/chance.ts';
-import { FairQueue } from '../../platform/base/concurrency.ts';
+import { AdaptiveSize, FairQueue } from '../../platform/base/concurrency.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../budget/call-budget.ts';
 import { largestBatch } from '../rest/request.ts';

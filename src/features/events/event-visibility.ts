@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { allows, type Consumer, permissionResources } from '../../identity/consumers/consumer.ts';
-import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/permissions.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
 import { pickFields } from '../../platform/base/json-text.ts';
 import { isOfTest } from '../../platform/store/statements.ts';

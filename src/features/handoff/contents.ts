@@ -1,5 +1,5 @@
 import type { Consumer } from '../../identity/consumers/consumer.ts';
-import { visibleFields } from '../../identity/consumers/visible-records.ts';
+import { visibleFields } from '../../identity/consumers/permissions.ts';
 import { isFieldVisible } from '../../platform/base/call.ts';
 import { pickFields } from '../../platform/base/json-text.ts';
 import type { Database } from '../../platform/store/database.ts';

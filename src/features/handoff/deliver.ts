@@ -1,7 +1,11 @@
-import type { RecordLease } from '../../api/idempotency/ledger.ts';
+import { LeasesTable } from '../../api/idempotency/leases-table.ts';
+import { type RecordLease, recordLease } from '../../api/idempotency/ledger.ts';
+import { createBatcher } from '../../platform/base/batching.ts';
 import { type Call, withChanges } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import type { AttemptFacts, HandoffOutcome, Refusal, StoredHandoff, TakenHandoff } from './accepted.ts';
 import {
   type Attempt,
@@ -10,7 +14,8 @@ import {
   handOff,
   type UpdateGuard,
 } from './handoff.ts';
-import type { LookedFor } from './handoffs-table.ts';
+import type { HandoffsTable, LookedFor } from './handoffs-table.ts';
+import { atStore } from './stored-items.ts';
 
 export interface DeliveryParts extends HandoffCrm {
   /** See `HandoffsTable.noteRecords`. Throws `store_unavailable`. */
@@ -147,4 +152,31 @@ export function attemptFactsOf({ ended, startedAt, endedAt }: DeliveryAttempt): 
 
 export function problemOf({ code, detail, errors }: NonNullable<StoredHandoff['refusal']>): Problem {
   return new Problem(code, detail, errors && { errors });
+}
+
+const notedAtOnce = 200;
+/** No consumer's id: so no key that is sent ever meets a lease of a hand-off. */
+const leaseOwner = 'stored hand-off';
+
+export function createDeliveryParts(
+  { records, resources }: HandoffCrm,
+  { database, table }: { database: Database; table: HandoffsTable },
+): DeliveryParts {
+  const leases = new LeasesTable(database);
+  const noteRecord = createBatcher({
+    execute: (looked: LookedFor[]) => table.noteRecords(looked),
+    inFlight: 2,
+    batchSize: notedAtOnce,
+    identity: ({ handoff }) => handoff.externalId,
+    isShared: isUnavailable,
+    isHung,
+  });
+  return {
+    records,
+    resources,
+    noteRecord: (looked) => atStore(() => noteRecord(looked)),
+    leaseOf: ({ externalId, fence }) =>
+      recordLease(leases, { consumerId: leaseOwner, key: externalId }, fence),
+    rememberBefore: (handoff, entityTag) => atStore(() => table.rememberBefore(handoff, entityTag)),
+  };
 }

@@ -8,7 +8,7 @@ import {
   historySubjects,
 } from '../../api/history.ts';
 import { type Core, defineFeature, type Erasure, type ErasureStores, type Started } from '../../feature.ts';
-import { visibleFields, visibleRecords } from '../../identity/consumers/visible-records.ts';
+import { visibleFields, visibleRecords } from '../../identity/consumers/permissions.ts';
 import { adapterFor, isFieldVisible, type Mode } from '../../platform/base/call.ts';
 import { randomUUID } from '../../platform/base/chance.ts';
 import { defineOffer } from '../../platform/base/offers.ts';

@@ -22,8 +22,15 @@ import type {
   TakenHandoff,
 } from './accepted.ts';
 import { type Decision, decide, endSome, isReplaced, whyUndecidable } from './approvals-table.ts';
-import { attemptFactsOf, type DeliveryParts, deliver, isUnknown, outcomeOf, problemOf } from './deliver.ts';
-import { createDeliveryParts } from './delivery-parts.ts';
+import {
+  attemptFactsOf,
+  createDeliveryParts,
+  type DeliveryParts,
+  deliver,
+  isUnknown,
+  outcomeOf,
+  problemOf,
+} from './deliver.ts';
 import {
   confirm,
   type HandoffConfirmation,

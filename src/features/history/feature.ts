@@ -1,7 +1,6 @@
 import { historySources, historySubjects } from '../../api/history.ts';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
-import { createHistory } from './history.ts';
-import { createRequestHistory } from './request-history.ts';
+import { createHistory, createRequestHistory } from './history.ts';
 import { type HistoryParts, historyRoutes } from './routes/history.ts';
 
 export const history = defineFeature({

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
-import { IntentsTable } from './intents-table.ts';
+import { IntentsTable } from './intent.ts';
 import { type McpParts, mcpRoute } from './routes/mcp.ts';
 
 const mcpSettings = {

@@ -11,10 +11,19 @@ import {
 } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { escapeDirectionsInValues } from '../../platform/base/text.ts';
-import { type Arguments, otherNames, withDetailsAsObjects, withRouteNames } from './arguments.ts';
 import { type Intent, problemForTool } from './intent.ts';
 import type { ToolWords } from './tool-words.ts';
-import { detailsFrom, largestLimit, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
+import {
+  type Arguments,
+  detailsFrom,
+  largestLimit,
+  otherNames,
+  showsDetails,
+  type ToolRoute,
+  usualLimit,
+  withDetailsAsObjects,
+  withRouteNames,
+} from './tools.ts';
 
 /** Characters. Longer path parts are cut: no valid id is as long. */
 const longestPathPart = 300;

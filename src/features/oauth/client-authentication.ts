@@ -1,6 +1,7 @@
-import { createPublicKey } from 'node:crypto';
+import { createHash, createPublicKey } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose';
+import { sql } from 'kysely';
 import {
   type Authenticate,
   type Authentication,
@@ -11,6 +12,9 @@ import { isConsumerId } from '../../identity/consumers/credentials.ts';
 import type { ConsumerDirectory } from '../../identity/consumers/directory.ts';
 import type { IndexEntry, Refused } from '../../identity/consumers/directory-index.ts';
 import { algorithmsOf, type PublicKey, publicKeyName } from '../../identity/consumers/public-keys.ts';
+import type { Database } from '../../platform/store/database.ts';
+import { orUnavailable } from '../../platform/store/failures.ts';
+import { changeInChunks } from '../../platform/store/statements.ts';
 import { OAuthError } from './oauth-error.ts';
 
 /** RFC 7523 section 2.2. */
@@ -207,5 +211,36 @@ function subjectOf(assertion: string): string | undefined {
     return typeof sub === 'string' && isConsumerId(sub) ? sub : undefined;
   } catch {
     return undefined;
+  }
+}
+
+const deletedAtOnce = 10_000;
+
+export class AssertionsTable {
+  readonly #database: Database;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** Notes the id; false where it is there already. Throws `Problem` store_unavailable. */
+  async useOnce(consumerId: string, jti: string, expiresAt: Date): Promise<boolean> {
+    // A hash has one length, and no character that the database does not take.
+    const digest = createHash('sha256').update(jti).digest('base64url');
+    const { numAffectedRows } = await orUnavailable(
+      () =>
+        sql`
+        insert into used_assertions (consumer_id, jti_hash, expires_at)
+        values (${consumerId}, ${digest}, ${expiresAt}) on conflict do nothing`.execute(this.#database.sql),
+      { keeps: 'notes which assertions were used' },
+    );
+    return numAffectedRows === 1n;
+  }
+
+  deleteExpired(signal?: AbortSignal): Promise<number> {
+    const statement = (limit: number) => sql`
+      delete from used_assertions where (consumer_id, jti_hash) in (
+        select consumer_id, jti_hash from used_assertions where expires_at < now() - interval '1 hour' limit ${limit})`;
+    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }

@@ -8,11 +8,11 @@ import { SecretsUnavailable } from '../../platform/secrets/secrets-manager.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { eventTypes } from '../events/event-log.ts';
 import { eventVisibilityOf, shownTo } from '../events/event-visibility.ts';
+import { bodyOf } from './deliverer.ts';
 import type { DeliveriesTable, DeliveryFilter } from './deliveries-table.ts';
 import { type Delivery, type Endpoint, isEventFilter, maxEndpoints, withinScopesOf } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
 import type { EndpointPosition, EndpointsTable } from './endpoints-table.ts';
-import { bodyOf } from './message.ts';
 
 export interface WantedEndpoint {
   url: string;

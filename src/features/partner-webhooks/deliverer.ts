@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { createBatcher } from '../../platform/base/batching.ts';
 import { modeOf } from '../../platform/base/call.ts';
 import {
@@ -11,6 +12,7 @@ import {
 import { startPolling } from '../../platform/base/waiting.ts';
 import { OutboundFailure, type OutboundHttp } from '../../platform/http/outbound.ts';
 import type { Log } from '../../platform/observability/log.ts';
+import { writeEvent } from '../events/event-feed.ts';
 import { shownTo } from '../events/event-visibility.ts';
 import {
   type DeliveryQueue,
@@ -18,11 +20,11 @@ import {
   type EndpointConsumers,
   type EndpointViewer,
   type LeasedDelivery,
+  type SentEvent,
   slotsInAll,
 } from './delivery-queue.ts';
 import type { DeliveryAttempt, DisabledReason } from './endpoint.ts';
 import type { EndpointSecrets } from './endpoint-secrets.ts';
-import { bodyOf, signatureHeaders } from './message.ts';
 import type { PartnerWebhookMetrics } from './metrics.ts';
 
 /** Seconds from a failed attempt to the next one. */
@@ -333,4 +335,30 @@ async function write(
       await sleep(pauseMs, { signal: givingUp }).catch(() => undefined);
     }
   }
+}
+
+/** The event as the body of a delivery, in UTF-8; its data digit for digit. */
+export function bodyOf({ event_id: id, event_type: type, ...event }: SentEvent): Buffer {
+  const rest = `,"timestamp":"${event.occurred_at.toISOString()}"`;
+  return Buffer.from(writeEvent({ ...event, id, type }, event.owner, rest));
+}
+
+/**
+ * The headers of Standard Webhooks 1.0.0, with a signature for each secret: `v1,` and the HMAC-SHA-256 of
+ * `<id>.<timestamp>.<body>`. `now` in milliseconds since 1970: of this attempt.
+ */
+export function signatureHeaders(
+  id: string,
+  body: Buffer | string,
+  secrets: readonly Buffer[],
+  now: number,
+): Record<string, string> {
+  const timestamp = String(Math.floor(now / 1000));
+  const sign = (secret: Buffer) =>
+    `v1,${createHmac('sha256', secret).update(`${id}.${timestamp}.`).update(body).digest('base64')}`;
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': secrets.map(sign).join(' '),
+  };
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { Type } from 'typebox';
 import { type Core, defineFeature, type Started } from '../../feature.ts';
 import { forgetPersonInAttempts } from '../../identity/audit/attempt-table.ts';
 import { sessions as offer } from '../../identity/consumers/authentication.ts';
@@ -12,13 +13,13 @@ import {
   runCommand,
   withDatabase,
 } from '../../platform/command-line/command.ts';
-import { type Cookies, createCookies } from './cookies.ts';
+import { httpUrl, like, setting, text } from '../../platform/settings/setting.ts';
+import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { Provider } from './provider.ts';
 import { type SessionServices, sessionRoutes } from './routes/session.ts';
 import { type SignInServices, signInRoutes } from './routes/sign-in.ts';
-import { PeopleSessions } from './sessions.ts';
+import { type Cookies, createCookies, PeopleSessions } from './sessions.ts';
 import { forgetSessionsOf, SessionsTable } from './sessions-table.ts';
-import { type PeopleSettings, peoplePart } from './settings.ts';
 
 function registerPeopleCommands(program: Command, load: LoadSettings): void {
   const group = addGroup(program, {
@@ -47,6 +48,68 @@ function registerPeopleCommands(program: Command, load: LoadSettings): void {
 function show({ sessions, attempts }: { sessions: number; attempts: number }): string {
   return `Ended ${sessions} sessions, and erased the person from ${attempts} entries in the access log.`;
 }
+
+const moreThanZero = (maximum: number) =>
+  Type.Number({ exclusiveMinimum: 0, maximum, description: `a number above 0, up to ${maximum}` });
+
+const peopleSettings = {
+  'people.issuer': setting(
+    'PEOPLE_ISSUER',
+    httpUrl,
+    undefined,
+    'OpenID Connect issuer at which people sign in. See people.md.',
+  ),
+  'people.clientId': setting('PEOPLE_CLIENT_ID', text, undefined, "The gateway's client id there."),
+  'people.scopes': setting(
+    'PEOPLE_SCOPES',
+    like(
+      '^(?=.*\\bopenid\\b)[\\x21\\x23-\\x5b\\x5d-\\x7e]+( [\\x21\\x23-\\x5b\\x5d-\\x7e]+)*$',
+      'scopes with spaces between them, openid among them',
+      500,
+    ),
+    'openid email profile',
+    'Scopes that the gateway asks for.',
+  ),
+  'people.label': setting(
+    'PEOPLE_LABEL',
+    like('^\\P{C}{1,60}$', 'up to 60 characters', 60),
+    'your company account',
+    'Text on the button after `Sign in with`.',
+  ),
+  'people.only': setting('PEOPLE_ONLY', Type.Boolean(), false, "Removes the console's form for API keys."),
+  'people.idleMinutes': setting(
+    'PEOPLE_IDLE_MINUTES',
+    moreThanZero(10_080),
+    60,
+    'How long a session lasts without requests.',
+  ),
+  'people.sessionHours': setting(
+    'PEOPLE_SESSION_HOURS',
+    moreThanZero(720),
+    12,
+    'How long a session lasts at most.',
+  ),
+};
+
+type PeopleSettings = SettingsOf<typeof peopleSettings>;
+
+const peoplePart: SettingsPart = {
+  table: peopleSettings,
+  check: ({ raw, production, named }) => {
+    const issuer = raw['people.issuer'] as string | undefined;
+    if (issuer === undefined) return [];
+    const faults: string[] = [];
+    const url = URL.parse(issuer);
+    const isOpen = url?.protocol === 'http:' && !(isLoopback(url) && !production);
+    if (url === null || isOpen)
+      faults.push(
+        `${named('people.issuer')} must begin with https://${production ? '' : ', or name this machine'}`,
+      );
+    if (raw['people.clientId'] === undefined)
+      faults.push(`${named('people.clientId')} is missing: people.issuer needs it`);
+    return faults;
+  },
+};
 
 type Parts = SignInServices & SessionServices;
 

@@ -4,8 +4,13 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { ownerField } from '../../records/created-by.ts';
-import { startPage } from '../../records/record-page.ts';
-import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
+import {
+  type FieldValues,
+  type ListQuery,
+  type RecordPage,
+  type StoredRecord,
+  startPage,
+} from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { filterColumns, filterTokens, readContent } from './copied-row.ts';
 import type {

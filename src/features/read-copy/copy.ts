@@ -1,7 +1,7 @@
 import { createBatcher } from '../../platform/base/batching.ts';
 import type { Call } from '../../platform/base/call.ts';
-import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import type { Listeners } from '../../platform/base/concurrency.ts';
+import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
+import { coalesce, type Listeners } from '../../platform/base/concurrency.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -18,7 +18,6 @@ import { type CopiedRow, keyOf, originHash, staleIdRow, staleRow } from './copie
 import { CopySync } from './copy-sync.ts';
 import { CopyTable } from './copy-table.ts';
 import type { ReadCopyMetrics } from './metrics.ts';
-import { UnnotedWrites } from './unnoted-writes.ts';
 import { withCopy } from './written-records.ts';
 
 /*
@@ -227,5 +226,81 @@ class Notes {
       // It is tried again.
     }
     if (this.isBehind) this.#timer ??= setTimeout(() => void this.#retry(), retryMs).unref();
+  }
+}
+
+/** How long a report is kept for processes that start later; after longer without a poll the copy is refilled anyway. */
+const keptMs = 15 * 86_400_000;
+const announceRetryMs = 500;
+
+/**
+ * Writes that a replica could not store in the copy, since it did not reach the database. After such a write every replica asks
+ * the CRM until there is a poll that began later: that one has seen the write, even if the replica has ended meanwhile.
+ * Without Redis other replicas do not learn of it; those whose connection to it is lost learn of it when they have another.
+ */
+class UnnotedWrites {
+  readonly #cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+  readonly #key: string;
+  readonly #unsubscribe: () => void;
+  readonly #announce: () => Promise<void>;
+  #reportedAt = Number.NEGATIVE_INFINITY;
+  #timer: NodeJS.Timeout | undefined;
+  #wasSubscribed = false;
+
+  constructor(cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>, environment: string) {
+    this.#cache = cache;
+    this.#key = `copy_behind:${environment}`;
+    this.#unsubscribe = cache.subscribe(
+      this.#key,
+      () => this.#note(),
+      () => this.#noteSubscription(),
+    );
+    this.#announce = coalesce(async () => {
+      const done = [cache.set(this.#key, 'yes', keptMs), cache.publish(this.#key, 'yes')];
+      // Each is tried, even if the other fails.
+      await Promise.allSettled(done);
+      await Promise.all(done);
+    });
+  }
+
+  /** Learns of those that were reported before; where the cache is unavailable, there may be some. */
+  async start(): Promise<void> {
+    const reported = await this.#cache.get(this.#key).catch(() => 'unknown');
+    if (reported !== undefined) this.#note();
+  }
+
+  /** To be awaited before the write is acknowledged. Never rejects. */
+  async report(): Promise<void> {
+    this.#note();
+    await this.#tryToAnnounce();
+    this.#note();
+  }
+
+  /** Whether a poll that began this many seconds ago has seen them all. */
+  areSeenBy(pollAge: number): boolean {
+    return monotonicMs() - pollAge * 1000 > this.#reportedAt;
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+    this.#unsubscribe();
+  }
+
+  async #tryToAnnounce(): Promise<void> {
+    await this.#announce().catch(() => {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => void this.#tryToAnnounce(), announceRetryMs).unref();
+    });
+  }
+
+  /** The cache has the reports from before the first subscription. While a connection was lost, one may have failed to get there. */
+  #noteSubscription(): void {
+    if (this.#wasSubscribed) this.#note();
+    else void this.start();
+    this.#wasSubscribed = true;
+  }
+
+  #note(): void {
+    this.#reportedAt = monotonicMs();
   }
 }

@@ -7,8 +7,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/text.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
-import { memberValues } from '../../records/included-member.ts';
-import { member, unknownMember } from '../../records/members.ts';
+import { member, memberValues, unknownMember } from '../../records/members.ts';
 import {
   type CreateOptions,
   type FieldValues,
@@ -28,8 +27,20 @@ import { createRepresentation } from '../../records/representation.ts';
 import type { Resource } from '../../records/resource.ts';
 import { shownName } from '../../records/shown-fields.ts';
 import { addEvents, type EventType, type NewEvent } from '../events/event-log.ts';
-import { applyTestFault, lostAnswer, outOfTime, worldMember, worldMembers } from './world-members.ts';
-import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
+import {
+  allFields,
+  applyTestFault,
+  lostAnswer,
+  newValues,
+  outOfTime,
+  pickMembers,
+  rowIdOf,
+  toPage,
+  toRecord,
+  toWritten,
+  worldMember,
+  worldMembers,
+} from './world-record.ts';
 import { sampleId, sampleValues } from './world-sample.ts';
 import {
   mostBytes,

@@ -1,5 +1,5 @@
 import { allows, type Consumer } from '../../identity/consumers/consumer.ts';
-import { visibleFields } from '../../identity/consumers/visible-records.ts';
+import { visibleFields } from '../../identity/consumers/permissions.ts';
 import { type Call, isFieldVisible, modeOf } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
 import { type Fault, Problem } from '../../platform/base/problem.ts';

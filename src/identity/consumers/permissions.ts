@@ -1,4 +1,4 @@
-import { isFieldVisible } from '../../platform/base/call.ts';
+import { isFieldVisible, modeOf, type Visible, type VisibleFields } from '../../platform/base/call.ts';
 import { type Fault, Problem } from '../../platform/base/problem.ts';
 import { isVisible } from '../../platform/base/text.ts';
 import {
@@ -13,7 +13,6 @@ import {
   permissionResources,
   recordScopes,
 } from './consumer.ts';
-import { visibleFields } from './visible-records.ts';
 
 export interface RequestedPermission {
   resource: string;
@@ -180,4 +179,34 @@ function fieldFaultsOf(
 function summary(faults: readonly Fault[]): string {
   const texts = faults.map((fault) => `${'pointer' in fault ? fault.pointer.slice(2) : ''} ${fault.message}`);
   return `The consumer isn't valid: ${texts.join('; ')}.`;
+}
+
+interface Viewer {
+  id: string;
+  permissions: readonly { resource: string; records?: 'all' | 'own'; fields?: readonly string[] }[];
+}
+
+/**
+ * Which records of a resource (`quotes`, `bookings`) a consumer can see; the one place that decides it. Reservations
+ * follow bookings. What the consumer may do with them is another question. For a consumer that sees only its own quotes or
+ * bookings, those of others do not exist, also of a resource on which it has no permission. For a test consumer there is
+ * nothing but what it made.
+ */
+export function visibleRecords({ id, permissions }: Viewer, resource: string): Visible {
+  if (!ownableResources.includes(resource)) return 'all';
+  const permission = permissions.find((one) => one.resource === resource);
+  const isNarrowed = permission === undefined ? permissions.some(isOnOwn) : isOnOwn(permission);
+  return isNarrowed || modeOf(id) === 'test' ? { consumerId: id } : 'all';
+}
+
+const nothing: readonly string[] = [];
+
+/** Which fields of a resource exist for a consumer, whatever it may do with them; without a permission none. */
+export function visibleFields({ permissions }: Pick<Viewer, 'permissions'>, resource: string): VisibleFields {
+  const permission = permissions.find((one) => one.resource === resource);
+  return permission === undefined ? nothing : permission.fields;
+}
+
+function isOnOwn({ records }: { records?: 'all' | 'own' }): boolean {
+  return records === 'own';
 }

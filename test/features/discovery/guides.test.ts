@@ -2,52 +2,52 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { renderMarkdown } from '../../../src/features/discovery/guides/markdown.ts';
+import { renderMarkdown } from '../../../src/features/discovery/guides/guides.ts';
 import { root } from '../../docs/pages.ts';
 import { useGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';
 
 describe('the Markdown of the guides', () => {
-  const render = (text: string) => renderMarkdown(text, (target) => `/to/${target}`);
-
   test('becomes HTML, block by block', () => {
-    assert.equal(render('# A *b* `<c>`'), '<h1 id="a-b-c">A <em>b</em> <code>&lt;c&gt;</code></h1>\n');
     assert.equal(
-      render('one\ntwo\n\n- three\n  four\n- [ ] five'),
+      renderMarkdown('# A *b* `<c>`'),
+      '<h1 id="a-b-c">A <em>b</em> <code>&lt;c&gt;</code></h1>\n',
+    );
+    assert.equal(
+      renderMarkdown('one\ntwo\n\n- three\n  four\n- [ ] five'),
       '<p>one\ntwo</p>\n<ul>\n<li>three\nfour</li>\n<li><span class="check">☐</span> five</li>\n</ul>\n',
     );
-    assert.equal(render('1. a\n2. b'), '<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n');
-    assert.equal(render('> a\n> b'), '<blockquote>\n<p>a\nb</p>\n</blockquote>\n');
+    assert.equal(renderMarkdown('1. a\n2. b'), '<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n');
+    assert.equal(renderMarkdown('> a\n> b'), '<blockquote>\n<p>a\nb</p>\n</blockquote>\n');
     assert.equal(
-      render('```ts\n# <no heading>\n\n- 1\n```\nafter'),
+      renderMarkdown('```ts\n# <no heading>\n\n- 1\n```\nafter'),
       '<pre><code class="language-ts"># &lt;no heading&gt;\n\n- 1\n</code></pre>\n<p>after</p>\n',
     );
     assert.match(
-      render('| a |\n| --- |\n| `x\\|y` |'),
+      renderMarkdown('| a |\n| --- |\n| `x\\|y` |'),
       /^<div class="table"><table>\n<thead>\n<tr>\n<th>a<\/th>[\s\S]*<td><code>x\|y<\/code><\/td>[\s\S]*<\/table>\n<\/div>\n$/,
     );
   });
 
   test('has links, with code in their text, and paths of the service as links', () => {
     assert.equal(
-      render('[`a` **b**](c.md#d)'),
-      '<p><a href="/to/c.md#d"><code>a</code> <strong>b</strong></a></p>\n',
+      renderMarkdown('[`a` **b**](c.md#d)'),
+      '<p><a href="/v1/guides/c#d"><code>a</code> <strong>b</strong></a></p>\n',
     );
-    assert.equal(render('`/v1/docs`'), '<p><a href="/v1/docs"><code>/v1/docs</code></a></p>\n');
-    assert.equal(render('"a" & `[b](c)`'), '<p>&quot;a&quot; &amp; <code>[b](c)</code></p>\n');
+    assert.equal(renderMarkdown('`/v1/docs`'), '<p><a href="/v1/docs"><code>/v1/docs</code></a></p>\n');
+    assert.equal(renderMarkdown('"a" & `[b](c)`'), '<p>&quot;a&quot; &amp; <code>[b](c)</code></p>\n');
   });
 
   test('runs and loads nothing that is in it', () => {
     assert.equal(
-      render('<script>a</script>\n\nb <i onclick="c">d</i>'),
+      renderMarkdown('<script>a</script>\n\nb <i onclick="c">d</i>'),
       '&lt;script&gt;a&lt;/script&gt;<p>b &lt;i onclick=&quot;c&quot;&gt;d&lt;/i&gt;</p>\n',
     );
-    assert.equal(render('![a](https://b.example.com/c.png)'), '<p>a</p>\n');
-    const asItIs = (text: string) => renderMarkdown(text, (target) => target);
-    assert.equal(asItIs('[a](javascript:b)'), '<p>a</p>\n');
-    assert.equal(asItIs('[a](/b"c)'), '<p><a href="/b&quot;c">a</a></p>\n');
+    assert.equal(renderMarkdown('![a](https://b.example.com/c.png)'), '<p>a</p>\n');
+    assert.equal(renderMarkdown('[a](javascript:b)'), '<p>a</p>\n');
+    assert.equal(renderMarkdown('[a](/b"c)'), '<p><a href="/b&quot;c">a</a></p>\n');
     assert.equal(
-      asItIs('```a"><b>\n<c>\n```'),
+      renderMarkdown('```a"><b>\n<c>\n```'),
       '<pre><code class="language-a&quot;&gt;&lt;b&gt;">&lt;c&gt;\n</code></pre>\n',
     );
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { afterEach, describe, it, mock } from 'node:test';
-import { UnsentAnswers } from '../../../src/platform/http/unsent-answers.ts';
+import { UnsentAnswers } from '../../../src/platform/http/connections.ts';
 
 const most = 64;
 

@@ -28,7 +28,7 @@ import { openSecretsManager } from '../../../platform/secrets/secrets.ts';
 import type { SecretsManager } from '../../../platform/secrets/secrets-manager.ts';
 import type { Settings } from '../../../platform/settings/table.ts';
 import { listOf } from '../../../records/mapping.ts';
-import { readResources } from '../../../records/read-mapping.ts';
+import { readResources } from '../../../records/mapping-file.ts';
 import { fieldNamesOf } from '../../../records/shown-fields.ts';
 import {
   addConsumerOptions,

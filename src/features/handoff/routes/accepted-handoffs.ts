@@ -10,8 +10,13 @@ import {
   pageSchema,
 } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
-import { requireFields, requireNoApproval, requireOneOf } from '../../../identity/consumers/permissions.ts';
-import { visibleFields, visibleRecords } from '../../../identity/consumers/visible-records.ts';
+import {
+  requireFields,
+  requireNoApproval,
+  requireOneOf,
+  visibleFields,
+  visibleRecords,
+} from '../../../identity/consumers/permissions.ts';
 import { isRecordVisible } from '../../../platform/base/call.ts';
 import { Problem, problems } from '../../../platform/base/problem.ts';
 import { escapeDirections, isUuid } from '../../../platform/base/text.ts';

@@ -4,8 +4,7 @@ import { defineRoute, type Input, json, type Route, type RouteAnswer } from '../
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { version } from '../../../platform/base/version.ts';
-import { keyOfIntent } from '../intent.ts';
-import type { IntentsTable } from '../intents-table.ts';
+import { type IntentsTable, keyOfIntent } from '../intent.ts';
 import {
   isFields,
   legacyVersions,

@@ -4,9 +4,8 @@ import { defineRoute, json, type Route } from '../../../api/route.ts';
 import { invalidCredentials } from '../../../identity/consumers/authentication.ts';
 import { markOf } from '../../../identity/consumers/people.ts';
 import { Problem } from '../../../platform/base/problem.ts';
-import type { Cookies } from '../cookies.ts';
 import type { Provider } from '../provider.ts';
-import type { OpenSession, PeopleSessions } from '../sessions.ts';
+import type { Cookies, OpenSession, PeopleSessions } from '../sessions.ts';
 import { shared } from './sign-in.ts';
 
 export interface SessionServices {

@@ -6,11 +6,68 @@ import { randomBytes } from '../../../platform/base/chance.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Log } from '../../../platform/observability/log.ts';
 import { SecretsUnavailable } from '../../../platform/secrets/secrets-manager.ts';
-import type { Cookies } from '../cookies.ts';
 import { claimElsewhere, personOf } from '../person.ts';
 import { type IdToken, IssuerUnavailable, type Provider, type SignInChecks } from '../provider.ts';
-import type { PeopleSessions } from '../sessions.ts';
-import { leadTo, refusalPage } from './pages.ts';
+import type { Cookies, PeopleSessions } from '../sessions.ts';
+
+interface Page {
+  status: number;
+  title: string;
+  text: string;
+}
+
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escape = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] as string);
+
+const pageHeaders = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+};
+
+function refusalPage({ status, title, text }: Page): RouteAnswer {
+  const body = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escape(title)} – Handoff Gateway</title>
+</head>
+<body>
+<main>
+<h1>${escape(title)}</h1>
+<p>${escape(text)}</p>
+<p><a href="/console/sign-in">Try again</a> or <a href="/console/">go to the console</a>.</p>
+</main>
+</body>
+</html>
+`;
+  return {
+    status,
+    body,
+    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  };
+}
+
+function leadTo(location: string, ...cookies: string[]): RouteAnswer {
+  return {
+    status: 303,
+    headers: {
+      location,
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+    },
+    cookies,
+  };
+}
 
 export interface SignInServices {
   provider: Provider;

@@ -10,7 +10,7 @@ import { type Call, everything, isFieldVisible, withChanges } from '../../../pla
 import { pickFields } from '../../../platform/base/json-text.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { ownerField } from '../../../records/created-by.ts';
-import { includedName, withMember } from '../../../records/included-member.ts';
+import { includedName, withMember } from '../../../records/members.ts';
 import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
 import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';

@@ -1,4 +1,5 @@
 import { type Call, startCall } from '../../../../platform/base/call.ts';
+import { Problem } from '../../../../platform/base/problem.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
 import { type ConnectionState, shareProbe } from '../../../../platform/observability/health.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
@@ -7,12 +8,18 @@ import type { ReservationMetrics } from '../../metrics.ts';
 import type { DiningSettings } from '../../settings.ts';
 import type { Connector, TableConnector, TableOrder, TableSlot } from '../connector.ts';
 import { type BookingServer, createBookingServer, type Method, methods, partner } from './booking-server.ts';
-import { cancel } from './cancel.ts';
 import { create } from './create.ts';
-import { availabilityOf, availabilityRequest, type DiningPart } from './messages.ts';
+import {
+  availabilityOf,
+  availabilityRequest,
+  cancelRequest,
+  type DiningPart,
+  partStatus,
+  readReply,
+} from './messages.ts';
 import { asProblem, PartnerFailure } from './partner-failure.ts';
 import { createPassword, type Password } from './password.ts';
-import { retrieve } from './retrieve.ts';
+import { retrieve, statusOf } from './retrieve.ts';
 
 /**
  * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
@@ -147,4 +154,66 @@ export function createDiningConnector(
 
 function throwAsProblem(error: unknown): never {
   throw asProblem(error);
+}
+
+const unknownBooking = ['BOOKING_NOT_FOUND'];
+
+/** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
+async function cancel(
+  { server, log }: { server: BookingServer; log: Log },
+  reference: string,
+  call: Call,
+): Promise<void> {
+  const result = await send(server, reference, call);
+  if (typeof result === 'string') return confirm(server, reference, result, call);
+  const { cause, description } = result;
+  if (cause === undefined || cause === 'BOOKING_ALREADY_CANCELLED') return;
+  log.debug(
+    { partner, request_id: call.requestId, cause, description },
+    'the partner refuses a cancellation',
+  );
+  throw new Problem('conflict', `The dining partner refuses to cancel the table: ${cause}.`, {
+    partnerCause: cause,
+  });
+}
+
+/** `unclear`: neither a cancelled booking nor a refusal. `not found`: the partner does not know the booking. */
+type CancelResult = { cause: string | undefined; description?: string | undefined } | 'unclear' | 'not found';
+
+/** Throws `PartnerFailure`. */
+async function send(server: BookingServer, reference: string, call: Call): Promise<CancelResult> {
+  try {
+    const { body } = await server.sendWithRetries(methods.update, cancelRequest(reference), call);
+    const reply = readReply(body);
+    if (reply === undefined) return 'unclear';
+    if ('cause' in reply) return unknownBooking.includes(reply.cause) ? 'not found' : reply;
+    return partStatus(reply.booking.status) === 'cancelled' ? { cause: undefined } : 'unclear';
+  } catch (error) {
+    const kind = error instanceof PartnerFailure ? error.kind : undefined;
+    if (kind === 'missing' || kind === 'invalid') return 'not found';
+    throw error;
+  }
+}
+
+/**
+ * Reads the booking's status. Where there is none either, the partner does not know the booking, provided that its
+ * address is right: UpdateBooking is mandatory, so a HealthCheck there proves that.
+ */
+async function confirm(
+  server: BookingServer,
+  reference: string,
+  answer: 'unclear' | 'not found',
+  call: Call,
+): Promise<void> {
+  const status = await statusOf(server, reference, call).catch((error: unknown) => {
+    if (!(error instanceof PartnerFailure)) throw error;
+    throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
+  });
+  if (status === 'cancelled') return;
+  if (status !== undefined || answer === 'unclear') {
+    throw new PartnerFailure('broken', 'the booking may stand after it was cancelled', {
+      outcomeUnknown: true,
+    });
+  }
+  await server.send(methods.healthCheck, undefined, call);
 }
