@@ -50,6 +50,8 @@ export interface Claim {
   readonly since: number;
   /** Entity tag of the record from before the first write, if an owner got that far. */
   readonly before: string | undefined;
+  /** As `before`, or what this owner has stored with `rememberBefore`. */
+  remembered(): string | undefined;
   /**
    * For a write with If-Match, before it reads the record: keeps every replica from other writes to it until this one is
    * done. Throws `idempotency_in_progress` while another one is under way.
@@ -180,7 +182,7 @@ export function recordLease(leases: LeasesTable, owner: ClaimKey, fence: string)
   return {
     end,
     async take(records) {
-      leased = records;
+      leased = [...leased, ...records];
       if (!(await atStore(() => leases.take(records, owner, fence)))) throw recordInUse();
       if (await atStore(() => leases.areOverwritten(records))) throw recordInUse();
     },
@@ -208,13 +210,16 @@ function ownedClaim(
   const { consumerId, key, span } = request;
   const lease = recordLease(leases, request, row.fence);
   let mayBeLeased = request.overwrites !== undefined;
+  const before = row.entity_tag_before ?? undefined;
+  let remembered = before;
   return {
     consumerId,
     key,
     externalId: row.external_id,
     continued: row.continued,
     since: row.created_at.getTime(),
-    before: row.entity_tag_before ?? undefined,
+    before,
+    remembered: () => remembered,
     leaseRecord: (record) => lease.take([record]),
     leaseRecords: (records) => lease.take(records),
     async nameRecord(record) {
@@ -223,7 +228,10 @@ function ownedClaim(
       mayBeLeased = true;
     },
     async rememberBefore(entityTag) {
-      if (await atStore(() => claims.remember(request, row.fence, entityTag))) return true;
+      if (await atStore(() => claims.remember(request, row.fence, entityTag))) {
+        remembered = entityTag;
+        return true;
+      }
       if (mayBeLeased && (await atStore(() => claims.isOwner(request, row.fence)))) return false;
       throw inProgress();
     },

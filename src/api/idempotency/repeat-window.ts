@@ -66,6 +66,7 @@ function unkeptClaim({ consumerId, key, externalId }: KeyedRequest): OwnedClaim 
     continued: false,
     since: wallMs(),
     before: undefined,
+    remembered: () => undefined,
     leaseRecord: async () => undefined,
     leaseRecords: async () => undefined,
     nameRecord: async () => undefined,

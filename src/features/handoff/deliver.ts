@@ -12,6 +12,7 @@ import {
   type HandoffConfirmation,
   type HandoffCrm,
   handOff,
+  leaseInterrupted,
   type UpdateGuard,
 } from './handoff.ts';
 import type { HandoffsTable, LookedFor } from './handoffs-table.ts';
@@ -85,8 +86,7 @@ async function attemptOnce(
   const deadline = Math.min(call.deadline, handoff.deadline);
   const guard = guardOf(parts, handoff, lease);
   try {
-    // Nobody changes it between the look and the call.
-    if (guard.before !== undefined) await guard.nameRecord(`${handoff.type} ${handoff.externalId}`);
+    await leaseInterrupted(guard, handoff.type, handoff.externalId);
     const confirmation = await withChanges(call, { deadline }, async (own) =>
       handOff(parts, handoff, { ...(await lookFirst(parts, handoff, own)), guard }, own),
     );
@@ -100,9 +100,13 @@ async function attemptOnce(
 
 /** The deadline of the hand-off's own lease keeps an owner that was replaced from writing. */
 function guardOf(parts: DeliveryParts, handoff: TakenHandoff, lease: RecordLease): UpdateGuard {
+  let leased: Promise<void> | undefined;
   return {
     before: handoff.before,
-    nameRecord: (record) => lease.take([record]),
+    nameRecord(record) {
+      leased ??= lease.take([record]);
+      return leased;
+    },
     rememberBefore: (entityTag) => parts.rememberBefore(handoff, entityTag),
     confirmOwnership: async () => undefined,
   };

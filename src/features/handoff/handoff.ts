@@ -55,6 +55,7 @@ export interface Attempt extends MayExist, EarlierAttempts {
 
 /** Keeps the update of an item's record apart from other writes. */
 export type UpdateGuard = Pick<Claim, 'before' | 'nameRecord' | 'rememberBefore' | 'confirmOwnership'>;
+export type RequestGuard = UpdateGuard & Pick<Claim, 'remembered'>;
 
 /** For this long after an offer has ended, in milliseconds, a call that was sent before may still make the record. */
 const unsettledMs = 20_000;
@@ -84,8 +85,9 @@ export async function handOff(
   call: Call,
 ): Promise<HandoffConfirmation> {
   const { type, validUntil, onRepeat } = request;
-  const { externalId, mayExist, known } = attempt;
+  const { externalId, mayExist, known, guard } = attempt;
   try {
+    await leaseInterrupted(guard, type, externalId);
     const made = known
       ? { ...known, found: 'there' as const }
       : await make(crm, request, attempt, call).catch(async (error: unknown) => {
@@ -101,6 +103,15 @@ export async function handOff(
     const isSettled = !mayExist || wallMs() >= (validUntil ?? 0) + unsettledMs;
     throw isSettled ? offerExpired(validUntil) : notYetSettled(externalId);
   }
+}
+
+/** Where an update was interrupted, nobody changes the record between the look and the call. Throws `Problem`. */
+export async function leaseInterrupted(
+  guard: UpdateGuard | undefined,
+  type: HandoffType,
+  externalId: string,
+): Promise<void> {
+  if (guard?.before !== undefined) await guard.nameRecord(`${type} ${externalId}`);
 }
 
 async function make(

@@ -40,8 +40,8 @@ import {
   knownInstead,
   knownRecord,
   mayPass,
+  type RequestGuard,
   targets,
-  type UpdateGuard,
 } from './handoff.ts';
 import { HandoffDelivery, type HandoffDeliveryOptions } from './handoff-delivery.ts';
 import { type HandoffLease, HandoffsTable } from './handoffs-table.ts';
@@ -67,7 +67,7 @@ export interface HandOffOptions {
   waitSeconds: number;
   /** Milliseconds since 1970: no earlier attempt of the same request was made before. */
   since?: number | undefined;
-  claim?: UpdateGuard | undefined;
+  claim?: RequestGuard | undefined;
 }
 
 export interface Handoffs {
@@ -259,8 +259,9 @@ class AcceptedHandoffs implements Handoffs {
     } catch (error) {
       await meeting.undone();
       if (this.whenCrmIsUnavailable === 'refuse' || !mayPass(error)) throw error;
-      const mayExist = handoff.mayExist || isUnknown(error);
-      return this.#acceptInstead({ ...handoff, mayExist }, claim, error);
+      // If it may have been written, nothing is overwritten that others change from now on.
+      const lost = isUnknown(error) && { mayExist: true, before: claim?.remembered() };
+      return this.#acceptInstead({ ...handoff, ...lost }, claim, error);
     }
   }
 
@@ -283,7 +284,7 @@ class AcceptedHandoffs implements Handoffs {
   }
 
   /** Where it can't be stored, the caller hears of the CRM's failure. Throws `idempotency_in_progress` once replaced. */
-  async #acceptInstead(handoff: NewHandoff, claim: UpdateGuard | undefined, error: Problem) {
+  async #acceptInstead(handoff: NewHandoff, claim: RequestGuard | undefined, error: Problem) {
     const store = async () => {
       await claim?.confirmOwnership();
       return this.#store(handoff);

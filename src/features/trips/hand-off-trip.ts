@@ -24,8 +24,8 @@ import {
   type HandoffRequest,
   type HandoffType,
   meetingOf,
+  type RequestGuard,
   requireValid,
-  type UpdateGuard,
   valuesOf,
 } from '../handoff/handoff.ts';
 import type { Handoffs } from '../handoff/handoffs.ts';
@@ -208,7 +208,7 @@ function planOf(
  */
 function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Claim) {
   const names = updatedNames(open);
-  const before = readStates(claim);
+  const before = readStates(claim.before);
   let isLeased = false;
   return {
     /** Before records are looked up. Throws `idempotency_in_progress`. */
@@ -232,33 +232,33 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
   };
 }
 
-/** Guards changes of records of items that are handed off one by one, in the same way. Throws `idempotency_in_progress`. */
-export async function guardEach(
-  items: readonly TripItem[],
-  claim: Claim,
-): Promise<(item: TripItem) => UpdateGuard> {
-  const before = readStates(claim);
+/**
+ * Guards changes of records of items that are handed off one by one, in the same way. `mayExist`: an earlier call may have written them.
+ * Throws `idempotency_in_progress`.
+ */
+export function guardEach(claim: Claim, mayExist: boolean): (item: TripItem) => RequestGuard {
+  const before = readStates(mayExist ? claim.remembered() : claim.before);
   const states = new Map(before);
   const remember = coalesce(async () => {
     if (!(await claim.rememberBefore(statesText(states)))) throw recordInUse();
   });
-  let leased: Promise<void> | undefined;
-  const lease = () => {
-    leased ??= claim.leaseRecords(updatedNames(items));
-    return leased;
+  return ({ externalId }) => {
+    let leased: Promise<void> | undefined;
+    return {
+      before: before.get(externalId),
+      remembered: () => states.get(externalId),
+      nameRecord(record) {
+        leased ??= claim.leaseRecord(record);
+        return leased;
+      },
+      async rememberBefore(state) {
+        states.set(externalId, state);
+        await remember();
+        return true;
+      },
+      confirmOwnership: () => claim.confirmOwnership(),
+    };
   };
-  // Nobody changes them between the look and the call.
-  if (before.size > 0) await lease();
-  return ({ externalId }) => ({
-    before: before.get(externalId),
-    nameRecord: lease,
-    async rememberBefore(state) {
-      states.set(externalId, state);
-      await remember();
-      return true;
-    },
-    confirmOwnership: () => claim.confirmOwnership(),
-  });
 }
 
 function updatedNames(items: readonly TripItem[]): string[] {
@@ -268,8 +268,8 @@ function updatedNames(items: readonly TripItem[]): string[] {
 }
 
 /** Tags of records from before the first call, by External ID. */
-function readStates({ before = '' }: Claim): Map<string, string> {
-  const pairs = before === '' ? [] : before.split(' ');
+function readStates(text = ''): Map<string, string> {
+  const pairs = text === '' ? [] : text.split(' ');
   return new Map(pairs.map((pair) => pair.split('=') as [string, string]));
 }
 

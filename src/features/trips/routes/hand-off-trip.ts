@@ -202,7 +202,7 @@ async function handOffEach(
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
   await claim?.confirmOwnership();
-  const guardOf = claim && (await guardEach(items, claim));
+  const guardOf = claim && guardEach(claim, mayExist);
   const settled = await Promise.allSettled(
     items.map(async (item): Promise<ItemAnswer> => {
       const { request, externalId, needsApproval } = item;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, useGateway } from '../../../support/gateway.ts';
+import { type Credentials, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { readHandoff, respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import type { Org } from '../../../support/org.ts';
 import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
@@ -37,11 +37,11 @@ async function interruptUpdate(org: Org, send: () => Promise<Response>): Promise
   return sent;
 }
 
-/** The index of the one of two items for which there was no room any more. */
-async function refusedItem(response: Response): Promise<number> {
+/** There was no room for one of two items any more. */
+async function assertOneIsRefused(response: Response): Promise<void> {
   const { status, code, errors = [] } = (await response.json()) as ProblemBody;
   assert.deepEqual([status, code, errors.length], [503, 'crm_unavailable', 1]);
-  return Number(/^#\/items\/([01])$/.exec(errors[0]?.pointer ?? '')?.[1]);
+  assert.match(errors[0]?.pointer ?? '', /^#\/items\/[01]$/);
 }
 
 describe('a trip whose items were handed off before', () => {
@@ -167,7 +167,7 @@ describe('a trip of which only some items could be stored', () => {
     const body = tripFor(gateway.org.memberId, { items: [plain('quote'), plain('booking')] });
     const headers = { 'idempotency-key': randomUUID() };
     const send = () => gateway.request('/api/v1/handoffs', { body, headers });
-    await refusedItem(await send());
+    await assertOneIsRefused(await send());
     await down.remove();
     await gateway.org.arm({
       match: { object: 'Booking__c' },
@@ -184,35 +184,80 @@ describe('a trip of which only some items could be stored', () => {
   });
 
   test('does not overwrite what others have changed since an update of it was interrupted', async () => {
-    const body = tripFor(gateway.org.memberId, { items: [item('a'), item('b')] });
-    const headers = { 'idempotency-key': randomUUID() };
-    await eventually(async () => {
-      const made = await gateway.request('/api/v1/handoffs', { body });
-      assert.equal(made.status, 201, await made.text());
-    });
-    // By its date nobody could take it for one that the interrupted request has made.
-    await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
-    const send = () =>
-      gateway.request('/api/v1/handoffs', {
-        body: { ...body, items: [renamed('a', 'y'), renamed('b', 'z')] },
-        headers,
-      });
-    const refused = await refusedItem(await interruptUpdate(gateway.org, send));
-    const [changed, kept] = refused === 0 ? ['y', 'z'] : ['z', 'y'];
-    await gateway.org.edit('Quote__c', { Name__c: changed }, { Name__c: 'changed since' });
+    const { answer, send, body } = await interruptTrip(gateway, [item('a')], [renamed('a', 'z'), item('b')]);
+    await assertOneIsRefused(answer);
+    await gateway.org.edit('Quote__c', { Name__c: 'z' }, { Name__c: 'changed since' });
     await gateway.org.disarm();
     const { items } = await eventually(async () => {
       const response = await send();
       assert.equal(response.status, 202, await response.clone().text());
       return (await response.json()) as Answer;
     });
-    const { problem } = await untilHandoff(
-      gateway,
-      items[refused]?.external_id ?? '',
-      ({ status }) => status === 'failed',
-    );
-    assert.equal(problem?.code, 'conflict');
+    await assertConflict(gateway, items[0]?.external_id);
     const names = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
-    assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['changed since', kept]);
+    assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['b', 'changed since']);
   });
 });
+
+describe('an update that was interrupted, and stored', () => {
+  const gateway = useGateway({ CRM_TIMEOUT_MS: '1000', HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' });
+  afterEach(() => gateway.org.disarm());
+
+  test('does not overwrite what others have changed since', async () => {
+    const all = [renamed('a', 'z'), renamed('b', 'y')];
+    const { answer, body } = await interruptTrip(gateway, [item('a'), item('b')], all);
+    assert.equal(answer.status, 202);
+    const { items } = (await answer.json()) as Answer;
+    await gateway.org.edit('Quote__c', { Name__c: 'z' }, { Name__c: 'changed since' });
+    await gateway.org.disarm();
+    await assertConflict(gateway, items[0]?.external_id);
+    await untilHandoff(gateway, items[1]?.external_id ?? '');
+    const names = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['changed since', 'y']);
+  });
+
+  test('does not overwrite it for a single item either', async () => {
+    const { trip_id, member_id } = tripFor(gateway.org.memberId, { items: [] });
+    const send = (one: object) =>
+      gateway.request('/api/v1/handoff', {
+        body: { trip_id, member_id, ...one },
+        headers: { 'idempotency-key': randomUUID() },
+      });
+    await eventually(async () => assert.equal((await send(item('c'))).status, 201));
+    await gateway.org.edit('Quote__c', { Trip_Id__c: trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
+    const hung = await gateway.org.arm({
+      match: { method: 'PATCH' },
+      effect: { kind: 'hold', stage: 'after' },
+      times: 1,
+    });
+    const sent = send(renamed('c', 'x'));
+    await hung.hit();
+    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    const answer = await sent;
+    assert.equal(answer.status, 202);
+    await gateway.org.edit('Quote__c', { Name__c: 'x' }, { Name__c: 'changed since' });
+    await gateway.org.disarm();
+    await assertConflict(gateway, ((await answer.json()) as { external_id: string }).external_id);
+    const [row] = await gateway.org.records('Quote__c', { Trip_Id__c: trip_id });
+    assert.equal(row?.['Name__c'], 'changed since');
+  });
+});
+
+/** Hands `made` off, and then the others in their trip, which is interrupted. `send` repeats that. */
+async function interruptTrip(gateway: TestGateway, made: object[], items: object[]) {
+  const body = tripFor(gateway.org.memberId, { items: made });
+  await eventually(async () => {
+    const response = await gateway.request('/api/v1/handoffs', { body });
+    assert.equal(response.status, 201, await response.text());
+  });
+  // By its date nobody could take it for one that the interrupted request has made.
+  await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
+  const headers = { 'idempotency-key': randomUUID() };
+  const send = () => gateway.request('/api/v1/handoffs', { body: { ...body, items }, headers });
+  return { answer: await interruptUpdate(gateway.org, send), send, body };
+}
+
+async function assertConflict(gateway: TestGateway, id = ''): Promise<void> {
+  const { problem } = await untilHandoff(gateway, id, ({ status }) => status === 'failed');
+  assert.equal(problem?.code, 'conflict');
+}
