@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { startDiningSimulator } from '../simulators/dining/simulator.ts';
 import { startSalesforceSimulator } from '../simulators/salesforce/simulator.ts';
-import { createAllMetrics } from '../src/app/settings.ts';
+import { createAllMetrics } from '../src/app/metrics.ts';
 import type { Permission } from '../src/identity/consumers/consumer.ts';
 import { createConsumers } from '../src/identity/consumers/consumers.ts';
 import { listOf, resourcesOf } from '../src/records/mapping.ts';

@@ -34,9 +34,10 @@ import { createDatabaseLocks } from '../platform/store/database-locks.ts';
 import { listOf, type Resources, resourcesOf } from '../records/mapping.ts';
 import { testWorlds } from '../records/offers.ts';
 import { fieldNamesOf } from '../records/shown-fields.ts';
+import { createAllMetrics } from './metrics.ts';
 import { openPlatform, type Platform, type Process, type Stores, startOperations } from './open-platform.ts';
 import { allRoutes } from './routes.ts';
-import { createAllMetrics, resourcesFor } from './settings.ts';
+import { resourcesFor } from './settings.ts';
 
 interface Connected {
   crm: Crm;

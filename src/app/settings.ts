@@ -1,5 +1,4 @@
 import { features } from '../features.ts';
-import { createMetrics, type MetricRows, type Metrics } from '../platform/observability/metrics.ts';
 import { platformPart } from '../platform/settings/rules.ts';
 import { readSettings, SettingsError, tableOf } from '../platform/settings/settings.ts';
 import type { Settings } from '../platform/settings/table.ts';
@@ -24,8 +23,4 @@ export function resourcesFor({ crm }: Pick<Settings, 'crm'>): Resources {
   } catch (error) {
     throw error instanceof MappingError ? new SettingsError([...error.faults]) : error;
   }
-}
-
-export function createAllMetrics(): Metrics {
-  return createMetrics(Object.assign({}, ...features.map(({ metrics }) => metrics)) as MetricRows);
 }

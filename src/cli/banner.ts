@@ -6,6 +6,7 @@ import { features } from '../features.ts';
 import { version } from '../platform/base/version.ts';
 import type { Settings } from '../platform/settings/table.ts';
 import { describeAddress, type Simulated } from '../platform/simulators/simulator.ts';
+import { firstOffer } from './try.ts';
 
 const trip = '6f9619ff-8b86-4d01-b42d-00cf4fc964ff';
 
@@ -103,23 +104,3 @@ function target(url: string, certFile: string | undefined): string {
     ? `${file} ${url}`
     : `${file} --connect-to ::${hostname}:${port} https://${name}:${port}`;
 }
-
-export const firstOffer = {
-  name: 'Hotel Miramar, Malaga: double room with sea view, 3 nights',
-  source: 'hotelbeds',
-  details: {
-    hotel: {
-      code: 1073,
-      name: 'Hotel Miramar',
-      category: '5EST',
-      latitude: '36.719130',
-      longitude: '-4.408780',
-    },
-    check_in: '2027-04-12',
-    check_out: '2027-04-15',
-    room: { code: 'DBT.SU', name: 'Double or twin, sea view', board: 'BB', adults: 2, children: 0 },
-    price: { net: 612.4, currency: 'EUR', taxes_included: true },
-    rate_key: '20270412|20270415|W|1|1073|DBT.SU|CG-TODOS|BB||1~2~0||N@06',
-    cancellation: [{ amount: '204.13', from: '2027-04-09T23:59:00+02:00' }],
-  },
-};

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { resourcesFor } from '../app/settings.ts';
 import { explain, factOf, isLoginHost, openCrmCheck, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
-import { readKnownOrg } from '../crm/token/known-org.ts';
 import { TokenFailure } from '../crm/token/token-endpoint.ts';
+import { readKnownOrg } from '../crm/token/token-provider.ts';
 import {
   crmOf,
   type DoctorCheck,

@@ -1,6 +1,6 @@
+import { AdaptiveSize } from '../platform/base/batching.ts';
 import type { Call } from '../platform/base/call.ts';
 import { monotonicMs } from '../platform/base/chance.ts';
-import { AdaptiveSize } from '../platform/base/concurrency.ts';
 import { isUuid } from '../platform/base/text.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import type { ChangedRecord, ChangePosition, ChangeSource, IdRange, ReadIds } from '../records/changes.ts';
@@ -341,9 +341,9 @@ function externalIdOf(resource: Resource, row: CrmRow): string | undefined {
 }
 
 /** Queries in a Composite call at most (Salesforce's REST guide, Composite). */
-const mostQueries = 5;
+const mostQueriesOfCall = 5;
 /** Target fill of a window: the windows after a full one have to be read again. */
-const fullness = 0.8;
+const windowFullness = 0.8;
 
 interface ChangeWindow {
   resource: Resource;
@@ -377,9 +377,9 @@ export class ChangeWindows {
   ): ChangeWindow[] {
     const busiest = this.#busiest(positions);
     const taken = [...positions.keys()].reduce((sum, resource) => sum + queriesOf(resource), 0);
-    const spare = busiest === undefined ? 0 : Math.floor((mostQueries - taken) / queriesOf(busiest));
+    const spare = busiest === undefined ? 0 : Math.floor((mostQueriesOfCall - taken) / queriesOf(busiest));
     return [...positions].flatMap(([resource, position]) => {
-      const widthMs = fullness * limit * (this.#msPerRow.get(resource) ?? 0);
+      const widthMs = windowFullness * limit * (this.#msPerRow.get(resource) ?? 0);
       return resource === busiest && widthMs >= 1000
         ? inWindows({ resource, position }, widthMs, spare, now)
         : [{ resource, position }];

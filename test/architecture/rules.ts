@@ -152,7 +152,7 @@ export const packageHomes: Record<string, readonly string[]> = {
   '@opentelemetry/exporter-trace-otlp-proto': ['src/platform/observability/otlp-tracing.ts'],
   '@opentelemetry/resources': ['src/platform/observability/otlp-tracing.ts'],
   '@opentelemetry/sdk-trace': ['src/platform/observability/otlp-tracing.ts'],
-  marked: ['src/features/discovery/guides/guides.ts'],
+  marked: ['src/features/discovery/guides.ts'],
   typebox: ['src', 'simulators/salesforce'],
   yaml: ['src/records/mapping-file.ts', 'simulators/salesforce'],
   leven: ['src/platform/settings', 'src/api/pipeline/request-head.ts'],

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { closeServer, listen } from '../../simulators/shared/server.ts';
 import type { Finding } from '../../src/cli/doctor.ts';
-import { noteOrg } from '../../src/crm/token/known-org.ts';
+import { noteOrg } from '../../src/crm/token/token-provider.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../src/platform/cache/authenticated.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';

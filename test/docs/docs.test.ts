@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { generatedPages } from '../../scripts/generate-docs.ts';
-import { createAllMetrics } from '../../src/app/settings.ts';
+import { createAllMetrics } from '../../src/app/metrics.ts';
 import { anchors, codeBlocks, links, markdownFiles, readPage, root } from './pages.ts';
 
 describe('the documentation', () => {

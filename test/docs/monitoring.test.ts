@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { createAllMetrics } from '../../src/app/settings.ts';
+import { createAllMetrics } from '../../src/app/metrics.ts';
 import { createGroupMetrics } from '../../src/platform/observability/worker-metrics.ts';
 import { readPage, root } from './pages.ts';
 

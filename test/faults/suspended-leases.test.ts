@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
-import { worldMembers } from '../../src/features/test-mode/world-record.ts';
+import { worldMembers } from '../../src/features/test-mode/world-members.ts';
 import { type DiningPartner, partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Credentials } from '../support/gateway.ts';

@@ -3,13 +3,8 @@ import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import { deadlineFromNow, firstFence, type Held, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, preparedAs, searchedAtOnce } from '../../platform/store/statements.ts';
-import {
-  type ClaimKey,
-  claimant,
-  expandBody,
-  type KeyedRequest,
-  type PackedAnswer,
-} from './keyed-request.ts';
+import { expandBody, type PackedAnswer } from './answer-text.ts';
+import { type ClaimKey, claimant, type KeyedRequest } from './keyed-request.ts';
 import { isLeased } from './leases-table.ts';
 
 export interface ClaimRow extends Held {

@@ -1,7 +1,8 @@
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { packAnswer } from './answer-text.ts';
 import { type AbandonedClaim, ClaimsTable } from './claims-table.ts';
-import { consumerOfClaim, packAnswer, type StoredAnswer } from './keyed-request.ts';
+import { consumerOfClaim, type StoredAnswer } from './keyed-request.ts';
 import { LeasesTable } from './leases-table.ts';
 
 /**

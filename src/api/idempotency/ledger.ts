@@ -5,14 +5,9 @@ import { Problem } from '../../platform/base/problem.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
+import { packAnswer, storedBytes } from './answer-text.ts';
 import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
-import {
-  type ClaimKey,
-  type KeyedRequest,
-  packAnswer,
-  type StoredAnswer,
-  storedBytes,
-} from './keyed-request.ts';
+import { type ClaimKey, type KeyedRequest, type StoredAnswer } from './keyed-request.ts';
 import { LeasesTable } from './leases-table.ts';
 
 /*

@@ -1,5 +1,7 @@
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { type TSchema, Type } from 'typebox';
+import { requireFields, requireOneOf } from '../../identity/consumers/permissions.ts';
+import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import { randomBytes } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
@@ -133,4 +135,17 @@ function invalidCursor(): Problem {
   return new Problem('invalid_cursor', `The cursor ${message}.`, {
     errors: [{ parameter: 'cursor', message }],
   });
+}
+
+const description = 'Adds the member to each record: id, names and e-mail address. Needs members:read.';
+
+export const includeParameter = {
+  include: Type.Optional(Type.Enum(['member'], { description, examples: ['member'] })),
+};
+
+/** Throws `permission_denied` for a caller that may not see the members of these records. */
+export function requireMembers(consumer: Caller | undefined, collections: readonly string[]): void {
+  requireOneOf(consumer as Caller, [{ resource: 'members', action: 'read' }]);
+  for (const collection of collections)
+    requireFields(consumer as Caller, { resource: collection, action: 'read' } as never, () => ['member_id']);
 }

@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { createApp } from '../../app/app.ts';
-import { createAllMetrics, settingsTable } from '../../app/settings.ts';
+import { createAllMetrics } from '../../app/metrics.ts';
+import { settingsTable } from '../../app/settings.ts';
 import { orgSimulator } from '../../crm/simulated-org.ts';
 import { features } from '../../features.ts';
 import { lockDataDir } from '../../platform/base/files.ts';

@@ -1,5 +1,3 @@
-import { monotonicMs } from '../../platform/base/chance.ts';
-
 /*
  * The budget as all replicas share it, in one value that is replaced as a whole: a leaky bucket, the replicas that take
  * calls out of the budget, and the calls of the last 24 hours. Each call fills the bucket by one before it is made. The
@@ -253,33 +251,4 @@ export function parseBucket(text: string | undefined): Bucket | undefined {
 
 function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
-}
-
-export class Allowance {
-  readonly rate: number;
-  readonly #most: number;
-  #available: number;
-  #at = monotonicMs();
-
-  constructor(rate: number, most: number, available = most) {
-    this.rate = rate;
-    this.#most = most;
-    this.#available = available;
-  }
-
-  get available(): number {
-    return Math.min(this.#most, this.#available + (monotonicMs() - this.#at) * this.rate);
-  }
-
-  add(more: number): void {
-    this.#available = Math.min(this.#most, this.available + more);
-    this.#at = monotonicMs();
-  }
-
-  /** Takes one; false where less than one is available. */
-  take(): boolean {
-    if (this.available < 1) return false;
-    this.add(-1);
-    return true;
-  }
 }

@@ -2,8 +2,8 @@ import { clearTimeout, monotonicMs, randomUUID, setTimeout, sleep } from '../../
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import { budgetExhausted, type CrmFailure } from '../failure.ts';
+import { Allowance } from './allowance.ts';
 import {
-  Allowance,
   type BudgetLimits,
   type Grant,
   isOtherWrite,

@@ -2,7 +2,7 @@ import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { randomFraction } from '../../platform/base/chance.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { Allowance } from '../budget/bucket.ts';
+import { Allowance } from '../budget/allowance.ts';
 import { CrmFailure, type FailureKind, uncertainKinds } from '../failure.ts';
 import type { CrmRequest } from './request.ts';
 

@@ -1,6 +1,7 @@
+import { AdaptiveSize } from '../../platform/base/batching.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { monotonicMs, now } from '../../platform/base/chance.ts';
-import { AdaptiveSize, FairQueue } from '../../platform/base/concurrency.ts';
+import { FairQueue } from '../../platform/base/concurrency.ts';
 import type { Operation } from '../batching/operation.ts';
 import type { CallWait } from '../budget/call-budget.ts';
 import { largestBatch } from '../rest/request.ts';

@@ -6,11 +6,17 @@ import { inTime } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
-import { type AccessToken, formatToken, parseToken, refreshMarginMs } from './access-token.ts';
+import {
+  type AccessToken,
+  formatToken,
+  parseObject,
+  parseToken,
+  readInstanceUrl,
+  refreshMarginMs,
+} from './access-token.ts';
 import type { Backoff, TokenFault } from './backoff.ts';
 import type { AssertionSigner } from './jwt.ts';
-import { noteOrg } from './known-org.ts';
-import { type createTokenEndpoint, TokenFailure } from './token-endpoint.ts';
+import { type createTokenEndpoint, type IssuedToken, TokenFailure } from './token-endpoint.ts';
 
 /*
  * The access token of the CRM, shared by all replicas. States, as one replica sees them:
@@ -339,4 +345,34 @@ function backingOff(waitMs: number): Problem {
 
 function unavailable(detail: string, seconds: number): Problem {
   return new Problem('crm_unavailable', detail, { retryAfter: Math.max(1, Math.ceil(seconds)) });
+}
+
+const keptMs = 90 * 86_400_000;
+
+function keyOf(environment: string): string {
+  return `crm_org:${environment}`;
+}
+
+export async function readKnownOrg(cache: SharedCache, environment: string) {
+  const record = parseObject(await cache.get(keyOf(environment)).catch(() => undefined));
+  const id = record?.['org_id'];
+  return {
+    id: typeof id === 'string' ? id : undefined,
+    instanceUrl: readInstanceUrl(record?.['instance_url']),
+  };
+}
+
+/** Notes the org of a token, and warns where it is another one than before: a refreshed sandbox is a new org. Never throws. */
+export async function noteOrg(
+  { orgId, instanceUrl }: IssuedToken,
+  { cache, environment, log }: { cache: SharedCache; environment: string; log: Log },
+): Promise<void> {
+  const before = await readKnownOrg(cache, environment);
+  if (orgId !== undefined && before.id !== undefined && orgId !== before.id) {
+    const advice =
+      'If a sandbox was refreshed, or the settings name another org on purpose, see "After a sandbox refresh" in salesforce-org.md.';
+    log.warn({ orgId, formerOrgId: before.id, advice }, 'Salesforce is a different org than before');
+  }
+  const record = JSON.stringify({ org_id: orgId ?? before.id, instance_url: instanceUrl });
+  await cache.set(keyOf(environment), record, keptMs).catch(() => undefined);
 }

@@ -12,7 +12,7 @@ import {
 import { wallMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { version } from '../../platform/base/version.ts';
-import { guideHtml, guideMarkdown, guidePolicy, guidesPath, readGuides } from './guides/guides.ts';
+import { guideHtml, guideMarkdown, guidePolicy, guidesPath, readGuides } from './guides.ts';
 
 const clientPackage = new URL(`../../../client/handoff-gateway-client-${version}.tgz`, import.meta.url);
 
@@ -192,12 +192,9 @@ function securityText(contact: string, url: string): string {
 }
 
 const sharedByGuides = {
-  method: 'GET',
-  tag: 'Operations',
-  isUnlisted: true,
+  ...common,
   permission: { none: 'documentation is public' },
   conditional: 'If-None-Match',
-  idempotencyKey: 'ignored',
   answers: {
     200: { description: 'Markdown; a browser, which accepts `text/html`, gets a page.' },
     304: { description: "It hasn't changed." },
@@ -221,8 +218,6 @@ function guideRoutes(publicUrl: () => string): Route[] {
       path: guidesPath,
       operationId: 'getGuides',
       summary: 'How to call this gateway',
-      request: {},
-      problems: [],
       handle: ({ headers }) => answer('', headers),
     }),
     defineRoute({

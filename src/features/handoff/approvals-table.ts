@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { AuditEvent } from '../../identity/audit/audit-event.ts';
-import { addAuditEvents } from '../../identity/audit/audit-event-archive.ts';
+import { addAuditEvents } from '../../identity/audit/audit-event-table.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { interval, isOfTest, timeNow } from '../../platform/store/statements.ts';

@@ -1,6 +1,7 @@
+import { AdaptiveSize } from '../../platform/base/batching.ts';
 import { type Call, ownWorldOf, startCall, type Visible } from '../../platform/base/call.ts';
 import { now, randomUUID } from '../../platform/base/chance.ts';
-import { AdaptiveSize, coalesce } from '../../platform/base/concurrency.ts';
+import { coalesce } from '../../platform/base/concurrency.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';

@@ -45,7 +45,7 @@ function creationOf(
   type: 'quote' | 'booking',
   { call }: HistoryReader,
 ): FoundEntry[] {
-  const fields = call.visibleFields?.(`${type}s`);
+  const fields = call.visibleFields?.(collections[type]);
   const { created_at, consumer_id, consumer_name = null, actor = null, verified } = values;
   if (!created_at || !isFieldVisible(fields, 'created_at')) return [];
   const isKnown = consumer_id && isFieldVisible(fields, 'created_by');
@@ -107,7 +107,7 @@ function inOrder(entries: readonly FoundEntry[]): HistoryEntry[] {
 }
 
 /** The permission that a subject is read by; undefined where it depends on its type. */
-const collectionOf = {
+const collections = {
   quote: 'quotes',
   booking: 'bookings',
   reservation: 'bookings',
@@ -146,7 +146,7 @@ function entryOf(
   nameOf: (consumerId: string) => string | undefined,
 ): FoundEntry {
   const { consumer_id, actor, verified, created_at } = request;
-  const resource = collectionOf[type];
+  const resource = collections[type];
   const showsMaker = resource !== undefined && isFieldVisible(call.visibleFields?.(resource), 'created_by');
   return entry(created_at, 'requested', {
     by: showsMaker ? { consumer_id, consumer_name: nameOf(consumer_id) ?? null, actor, verified } : null,

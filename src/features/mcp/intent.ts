@@ -30,7 +30,7 @@ export async function keyOfIntent(
 ): Promise<PassedKey> {
   const args = asUuid(`tool\0${tool}\0arguments\0${text()}`);
   if (name === undefined) {
-    const named = await intents.find(consumerId, args, repeatSeconds);
+    const named = await intents.find(consumerId, args);
     return { key: named ?? args, repeatWindowSeconds: named === undefined ? repeatSeconds : undefined };
   }
   const key = asUuid(`tool\0${tool}\0intent\0${checkedName(name)}`);
@@ -93,7 +93,7 @@ function checkedName(name: unknown): string {
 }
 
 const deletedAtOnce = 10_000;
-const keeps = { keeps: 'remembers intents' };
+const kept = { keeps: 'remembers intents' };
 
 export class IntentsTable {
   readonly #database: Database;
@@ -108,16 +108,16 @@ export class IntentsTable {
       insert into named_intents as i (consumer_id, key, arguments, called_at)
       values (${consumerId}, ${key}, ${args}, now())
       on conflict (consumer_id, key) do update set called_at = now() where i.arguments = excluded.arguments`;
-    await orUnavailable(() => statement.execute(this.#database.sql), keeps);
+    await orUnavailable(() => statement.execute(this.#database.sql), kept);
   }
 
-  /** The key of the last intent with these arguments that was called within this many seconds. Throws `store_unavailable`. */
-  async find(consumerId: string, args: string, seconds: number): Promise<string | undefined> {
+  /** The key of the last intent with these arguments that was called within `repeatSeconds`. Throws `store_unavailable`. */
+  async find(consumerId: string, args: string): Promise<string | undefined> {
     const statement = sql<{ key: string }>`
       select key::text from named_intents
-      where consumer_id = ${consumerId} and arguments = ${args} and called_at > now() - ${interval(seconds)}
+      where consumer_id = ${consumerId} and arguments = ${args} and called_at > now() - ${interval(repeatSeconds)}
       order by called_at desc limit 1`;
-    const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), keeps);
+    const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), kept);
     return rows[0]?.key;
   }
 

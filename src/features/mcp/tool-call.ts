@@ -1,9 +1,12 @@
 import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { PassedKey, PassedRequest } from '../../api/pipeline/pass-on.ts';
 import { maxFaults } from '../../api/pipeline/schema-faults.ts';
+import type { Route } from '../../api/route.ts';
 import {
   eachField,
   fieldText,
+  fieldTexts,
+  isObject,
   pickFields,
   replaceFields,
   sortedText,
@@ -13,17 +16,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import { escapeDirectionsInValues } from '../../platform/base/text.ts';
 import { type Intent, problemForTool } from './intent.ts';
 import type { ToolWords } from './tool-words.ts';
-import {
-  type Arguments,
-  detailsFrom,
-  largestLimit,
-  otherNames,
-  showsDetails,
-  type ToolRoute,
-  usualLimit,
-  withDetailsAsObjects,
-  withRouteNames,
-} from './tools.ts';
+import { detailsFrom, largestLimit, otherNames, showsDetails, type ToolRoute, usualLimit } from './tools.ts';
 
 /** Characters. Longer path parts are cut: no valid id is as long. */
 const longestPathPart = 300;
@@ -220,4 +213,46 @@ function shownBody(route: ToolRoute, given: Record<string, unknown>, body: strin
 function endOfPart(text: string, end: number): number {
   const last = text.charCodeAt(end - 1);
   return end < text.length && last >= 0xd800 && last < 0xdc00 ? end - 1 : end;
+}
+
+interface Arguments {
+  given: Record<string, unknown>;
+  text: string;
+}
+
+/** Levels at which `details` stand: of the arguments, of a result, of a result of an item. */
+const levelsOfDetails = 4;
+
+/** The arguments by the names of the route. Throws `invalid_request` where both names are there and differ. */
+function withRouteNames(route: Route, { given, text }: Arguments): Arguments {
+  const used = [...otherNames(route)].filter(([, other]) => Object.hasOwn(given, other));
+  if (used.length === 0) return { given, text };
+  for (const [name, other] of used) {
+    if (!Object.hasOwn(given, name) || given[name] === given[other]) continue;
+    const message = `must be the same as ${name}, or left out`;
+    throw new Problem('invalid_request', `The argument ${other} ${message}.`, {
+      errors: [{ pointer: `#/${other}`, message }],
+    });
+  }
+  const names = new Map(used.map(([name, other]) => [other, name]));
+  const texts = [...fieldTexts(text)].filter(([name]) => !used.some(([own]) => own === name));
+  return {
+    given: Object.fromEntries(Object.entries(given).map(([name, value]) => [names.get(name) ?? name, value])),
+    text: `{${texts.map(([name, value]) => `${JSON.stringify(names.get(name) ?? name)}:${value}`).join(',')}}`,
+  };
+}
+
+function withDetailsAsObjects({ request }: Pick<Route, 'request'>, text: string): string {
+  if (!JSON.stringify(request.body ?? {}).includes('"details":')) return text;
+  return replaceFields(text, 'details', (value) => objectIn(value) ?? value, levelsOfDetails);
+}
+
+function objectIn(value: string): string | undefined {
+  if (!value.startsWith('"')) return undefined;
+  try {
+    const text = JSON.parse(value) as string;
+    return isObject(JSON.parse(text)) ? text : undefined;
+  } catch {
+    return undefined;
+  }
 }

@@ -27,8 +27,7 @@ const maxJtiLength = 255;
 export interface ClientAuthenticationOptions {
   authenticate: Authenticate;
   directory: Pick<ConsumerDirectory, 'find' | 'consumer' | 'lookUp' | 'catchUp'>;
-  /** Notes that the id was used; false where it was before, on any replica. Throws `Problem` store_unavailable. */
-  useOnce(consumerId: string, jti: string, expiresAt: Date): Promise<boolean>;
+  assertions: AssertionsTable;
   publicUrl: () => string;
   /** Milliseconds since 1970. */
   clock: () => number;
@@ -169,7 +168,7 @@ async function checkClaims(
   if (!entry.isEnabled) return entry.refusedFor('disabled');
   if (entry.isExpired(options.clock())) return entry.refusedFor('expired');
   const { exp = 0, jti = '' } = payload;
-  const isFirst = await options.useOnce(consumerId, jti, new Date(exp * 1000));
+  const isFirst = await options.assertions.useOnce(consumerId, jti, new Date(exp * 1000));
   return isFirst
     ? entry
     : refused(consumerId, 'jti of the assertion was used before; make a new assertion each time.');
@@ -214,7 +213,7 @@ function subjectOf(assertion: string): string | undefined {
   }
 }
 
-const deletedAtOnce = 10_000;
+const assertionsDeletedAtOnce = 10_000;
 
 export class AssertionsTable {
   readonly #database: Database;
@@ -241,6 +240,6 @@ export class AssertionsTable {
     const statement = (limit: number) => sql`
       delete from used_assertions where (consumer_id, jti_hash) in (
         select consumer_id, jti_hash from used_assertions where expires_at < now() - interval '1 hour' limit ${limit})`;
-    return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
+    return changeInChunks(this.#database.bulk, assertionsDeletedAtOnce, statement, signal);
   }
 }

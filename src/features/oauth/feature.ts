@@ -101,7 +101,7 @@ async function start(core: Core): Promise<Started<Parts>> {
     directory,
     publicUrl,
     clock,
-    useOnce: (...assertion) => assertions.useOnce(...assertion),
+    assertions,
   });
   return {
     routes: { tokens, authenticateClient, publicUrl, keys },

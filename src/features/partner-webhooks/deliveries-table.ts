@@ -6,7 +6,7 @@ import {
   interval,
   type SearchedChunk,
 } from '../../platform/store/statements.ts';
-import { eventsRecordedAfter, eventWithId } from '../events/event-queries.ts';
+import { eventsRecordedAfter, eventWithId } from '../events/event-log.ts';
 import { type EventVisibility, isVisibleTo } from '../events/event-visibility.ts';
 import { isAskedFor, type SentEvent, sentEvent } from './delivery-queue.ts';
 import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';

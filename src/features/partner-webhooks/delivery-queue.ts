@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../../platform/store/database.ts';
 import { deadlineFromNow, type Held, leaseSeconds, leasesOf } from '../../platform/store/leases.ts';
 import { interval } from '../../platform/store/statements.ts';
-import { eventsBetween, eventWithId, lastSequence } from '../events/event-queries.ts';
+import { eventsBetween, eventWithId, lastSequence } from '../events/event-log.ts';
 import {
   isVisibleByRows,
   mayBeVisibleByRows,

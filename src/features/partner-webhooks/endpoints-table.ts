@@ -3,8 +3,7 @@ import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isDuplicate } from '../../platform/store/failures.ts';
 import { changeInChunks } from '../../platform/store/statements.ts';
-import { addEvents } from '../events/event-log.ts';
-import { lastSequence } from '../events/event-queries.ts';
+import { addEvents, lastSequence } from '../events/event-log.ts';
 import { type DisabledReason, type Endpoint, maxEndpoints, viewOfEndpoint } from './endpoint.ts';
 
 const changedAtOnce = 5000;

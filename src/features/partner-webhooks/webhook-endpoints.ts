@@ -47,12 +47,7 @@ export function createWebhookEndpoints(options: WebhookEndpointsOptions) {
     }
   }
 
-  const loadConsumers = createConsumerLoader({
-    owners,
-    removeAllOf,
-    failed: (err, consumer_id) =>
-      log.warn({ err, consumer_id }, "couldn't read a consumer of webhook endpoints; its deliveries wait"),
-  });
+  const loadConsumers = createConsumerLoader({ owners, removeAllOf, log });
   return {
     administration: createEndpointAdministration({
       endpoints,
@@ -97,11 +92,11 @@ const searchIntervalMs = 10_000;
 function createConsumerLoader({
   owners,
   removeAllOf,
-  failed,
+  log,
 }: {
   owners: Owners;
   removeAllOf(consumerId: string): Promise<void>;
-  failed(err: unknown, consumerId: string): void;
+  log: Log;
 }) {
   const searchedAt = new Map<string, number>();
   let searching: Promise<void> | undefined;
@@ -113,7 +108,10 @@ function createConsumerLoader({
     try {
       if (!(await owners.exists(id))) await removeAllOf(id);
     } catch (err) {
-      failed(err, id);
+      log.warn(
+        { err, consumer_id: id },
+        "couldn't read a consumer of webhook endpoints; its deliveries wait",
+      );
     }
   }
 

@@ -122,7 +122,7 @@ function hashOf(session: string): string {
 }
 
 /** 32 random bytes in base64url. */
-const secret = '[\\w-]{43}';
+const secretPattern = '[\\w-]{43}';
 /** Sign-ins that one browser has begun, each in a tab of its own; of more, the oldest are forgotten. */
 const mostBegun = 4;
 /** Seconds that a person has to sign in at the issuer. */
@@ -155,9 +155,13 @@ export function createCookies(isSecure: boolean, sessionSeconds: number): Cookie
         `${full}=${text ?? ''}; Max-Age=${text === undefined ? 0 : Math.ceil(seconds)}; ${attributes}`,
     };
   };
-  const begun = cookie('handoff-sign-in', `${secret}(?:\\.${secret}){0,${mostBegun - 1}}`, signInSeconds);
+  const begun = cookie(
+    'handoff-sign-in',
+    `${secretPattern}(?:\\.${secretPattern}){0,${mostBegun - 1}}`,
+    signInSeconds,
+  );
   return {
-    session: cookie('handoff', secret, sessionSeconds),
+    session: cookie('handoff', secretPattern, sessionSeconds),
     signIn: {
       in: (header) => begun.in(header)?.split('.'),
       set: (all = []) => begun.set(all.slice(0, mostBegun).join('.') || undefined),

@@ -50,6 +50,8 @@ import { withCopy } from './written-records.ts';
 const mostWaiting = 10_000;
 const retryMs = 500;
 
+type CopyCache = Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+
 interface CopyOptions {
   database: Database;
   org: string;
@@ -59,7 +61,7 @@ interface CopyOptions {
   records: Records;
   defaultMaxAgeSeconds: number;
   pollSeconds: number;
-  cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+  cache: CopyCache;
   environment: string;
   log: Log;
   metrics: ReadCopyMetrics;
@@ -230,7 +232,7 @@ class Notes {
 }
 
 /** How long a report is kept for processes that start later; after longer without a poll the copy is refilled anyway. */
-const keptMs = 15 * 86_400_000;
+const reportKeptMs = 15 * 86_400_000;
 const announceRetryMs = 500;
 
 /**
@@ -239,7 +241,7 @@ const announceRetryMs = 500;
  * Without Redis other replicas do not learn of it; those whose connection to it is lost learn of it when they have another.
  */
 class UnnotedWrites {
-  readonly #cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>;
+  readonly #cache: CopyCache;
   readonly #key: string;
   readonly #unsubscribe: () => void;
   readonly #announce: () => Promise<void>;
@@ -247,7 +249,7 @@ class UnnotedWrites {
   #timer: NodeJS.Timeout | undefined;
   #wasSubscribed = false;
 
-  constructor(cache: Pick<SharedCache, 'get' | 'set' | 'publish' | 'subscribe'>, environment: string) {
+  constructor(cache: CopyCache, environment: string) {
     this.#cache = cache;
     this.#key = `copy_behind:${environment}`;
     this.#unsubscribe = cache.subscribe(
@@ -256,7 +258,7 @@ class UnnotedWrites {
       () => this.#noteSubscription(),
     );
     this.#announce = coalesce(async () => {
-      const done = [cache.set(this.#key, 'yes', keptMs), cache.publish(this.#key, 'yes')];
+      const done = [cache.set(this.#key, 'yes', reportKeptMs), cache.publish(this.#key, 'yes')];
       // Each is tried, even if the other fails.
       await Promise.allSettled(done);
       await Promise.all(done);

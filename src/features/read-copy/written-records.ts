@@ -137,7 +137,7 @@ function createReading(
 async function allCopied(
   reads: CopiedReads,
   lists: readonly RecordList[],
-  asked: { call: Call; accepted?: Accepted },
+  asked: Asked,
 ): Promise<RecordPage[] | undefined> {
   const pages = await Promise.all(
     lists.map(({ resource, query }) => listCopied(reads, resource, { query, ...asked })),
@@ -217,20 +217,13 @@ function isOutcomeUnknown(error: unknown): boolean {
   return error.facts.outcomeUnknown === true || error.code === 'not_found';
 }
 
-/*
- * Records of the copy with the member beside them: members are rows of their own there. Undefined where the copy cannot answer
- * for a member as it can for its record.
- */
-
-type Reads = Pick<CopiedReads, 'find' | 'list'>;
-
 interface Asked {
   call: Call;
   accepted?: Accepted | undefined;
 }
 
 async function findCopied(
-  reads: Reads,
+  reads: CopiedReads,
   resource: Resource,
   { externalId, call, accepted }: Asked & { externalId: string },
 ): Promise<{ record: StoredRecord | undefined } | undefined> {
@@ -243,7 +236,7 @@ async function findCopied(
 }
 
 async function listCopied(
-  reads: Reads,
+  reads: CopiedReads,
   resource: Resource,
   { query, call, accepted }: Asked & { query: ListQuery },
 ): Promise<RecordPage | undefined> {
@@ -264,8 +257,9 @@ async function listCopied(
   return { ...found, records: page.records, hasMore: found.hasMore || !isWhole };
 }
 
+/** Values with those of the member, which is a row of its own in the copy; undefined where the copy can't answer for both alike. */
 async function withMembers(
-  reads: Reads,
+  reads: CopiedReads,
   member: Resource,
   records: readonly FieldValues[],
   { call, accepted }: Asked,

@@ -30,7 +30,7 @@ import { requireFreeBooking, reservationsOfTrip, testWorlds } from '../../record
 import { booking, laterStatuses } from '../../records/quotes-and-bookings.ts';
 import { registerReservationCommands } from './cli.ts';
 import { type Connectors, healthOf, openConnectors } from './connectors/connectors.ts';
-import { checkDiningPartner } from './connectors/dining/dining-check.ts';
+import { checkDiningPartner } from './connectors/dining/dining.ts';
 import { emptyTestTables, liveOrTestTables } from './connectors/test-tables.ts';
 import { type ReservationMetrics, reservationMetrics } from './metrics.ts';
 import type { Plan, PlanStep } from './plan.ts';

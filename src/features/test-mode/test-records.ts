@@ -28,20 +28,15 @@ import type { Resource } from '../../records/resource.ts';
 import { shownName } from '../../records/shown-fields.ts';
 import { addEvents, type EventType, type NewEvent } from '../events/event-log.ts';
 import {
-  allFields,
   applyTestFault,
   lostAnswer,
-  newValues,
   outOfTime,
-  pickMembers,
-  rowIdOf,
-  toPage,
-  toRecord,
-  toWritten,
+  sampleId,
+  sampleValues,
   worldMember,
   worldMembers,
-} from './world-record.ts';
-import { sampleId, sampleValues } from './world-sample.ts';
+} from './world-members.ts';
+import { allFields, newValues, pickMembers, rowIdOf, toPage, toRecord, toWritten } from './world-record.ts';
 import {
   mostBytes,
   mostRecords,

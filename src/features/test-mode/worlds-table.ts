@@ -3,7 +3,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { changeInChunks, containing, interval, preparedAs } from '../../platform/store/statements.ts';
 import type { ListQuery } from '../../records/records.ts';
 import { folded } from '../../records/search.ts';
-import { sampleId } from './world-sample.ts';
+import { sampleId } from './world-members.ts';
 
 /** Quotes and bookings of a world at most; a reservation has a booking. */
 export const mostRecords = 10_000;

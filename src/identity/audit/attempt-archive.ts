@@ -157,10 +157,6 @@ class AttemptTotals {
     this.#dropped = dropped;
   }
 
-  get size(): number {
-    return this.#totals.size;
-  }
-
   get unstoredAttempts(): number {
     return this.#totals.values().reduce((sum, { count, stored }) => sum + count - stored, 0);
   }
@@ -174,10 +170,10 @@ class AttemptTotals {
     // Consumers are known and few; anybody can come from many networks.
     const hasCapacity = by === 'consumer' || this.#totals.size < maxNamed;
     const found =
-      this.#totals.get(keyOf(key)) ??
+      this.#totals.get(totalKeyOf(key)) ??
       (hasCapacity
         ? this.#begin(key, attempt)
-        : (this.#totals.get(keyOf(others)) ?? this.#begin(others, { ...attempt, address: null })));
+        : (this.#totals.get(totalKeyOf(others)) ?? this.#begin(others, { ...attempt, address: null })));
     found.count += 1;
   }
 
@@ -192,21 +188,21 @@ class AttemptTotals {
       if (count > stored) unstored.push({ ...first, minute, by, name, count });
       else if (minute < now) this.#totals.delete(key);
     }
-    return unstored.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+    return unstored.sort((a, b) => (totalKeyOf(a) < totalKeyOf(b) ? -1 : 1));
   }
 
   markStored(stored: readonly StoredTotal[]): void {
     for (const one of stored) {
-      const total = this.#totals.get(keyOf(one));
+      const total = this.#totals.get(totalKeyOf(one));
       if (total?.first.id === one.id) total.stored = one.count;
     }
   }
 
-  #begin(key: Key, attempt: Attempt): Total {
+  #begin(key: TotalKey, attempt: Attempt): Total {
     const { minute, by, name } = key;
     const first = { id: this.#newId(attempt.timestamp), ...attempt };
     const total = { first, minute, by, name, count: 0, stored: 0 };
-    this.#totals.set(keyOf(key), total);
+    this.#totals.set(totalKeyOf(key), total);
     if (this.#totals.size > maxTotals) this.#dropOldest();
     return total;
   }
@@ -224,8 +220,8 @@ function minuteOf(timestamp: string): string {
   return `${timestamp.slice(0, 'yyyy-mm-ddThh:mm'.length)}:00.000Z`;
 }
 
-type Key = Pick<StoredTotal, 'minute' | 'result' | 'by' | 'name'>;
+type TotalKey = Pick<StoredTotal, 'minute' | 'result' | 'by' | 'name'>;
 
-function keyOf({ minute, result, by, name }: Key): string {
+function totalKeyOf({ minute, result, by, name }: TotalKey): string {
   return `${minute} ${result} ${by} ${name ?? ''}`;
 }

@@ -4,7 +4,8 @@ import type { Attempt, AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
 import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-table.ts';
 import type { AuditEvent } from './audit-event.ts';
-import { AuditEventArchive, type AuditEventQuery, AuditEventTable } from './audit-event-archive.ts';
+import { AuditEventArchive } from './audit-event-archive.ts';
+import { type AuditEventQuery, AuditEventTable } from './audit-event-table.ts';
 import { type KeyOwner, type LastUses, LastUseTable } from './last-uses.ts';
 import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 

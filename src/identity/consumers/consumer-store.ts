@@ -7,9 +7,9 @@ import type { Consumer, StoredCredential } from './consumer.ts';
 import { type ConsumerChange, checkChange } from './consumer-change.ts';
 import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } from './credentials.ts';
 import type { Keys } from './keys.ts';
+import { createRevocationNotes } from './loss-guard.ts';
 import type { FieldNames } from './permissions.ts';
 import { commandLine, recordChange } from './record-changes.ts';
-import { createRevocationNotes } from './revocations.ts';
 import {
   BrokenConsumer,
   consumerSecretName,

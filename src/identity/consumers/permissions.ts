@@ -199,12 +199,12 @@ export function visibleRecords({ id, permissions }: Viewer, resource: string): V
   return isNarrowed || modeOf(id) === 'test' ? { consumerId: id } : 'all';
 }
 
-const nothing: readonly string[] = [];
+const noFields: readonly string[] = [];
 
 /** Which fields of a resource exist for a consumer, whatever it may do with them; without a permission none. */
 export function visibleFields({ permissions }: Pick<Viewer, 'permissions'>, resource: string): VisibleFields {
   const permission = permissions.find((one) => one.resource === resource);
-  return permission === undefined ? nothing : permission.fields;
+  return permission === undefined ? noFields : permission.fields;
 }
 
 function isOnOwn({ records }: { records?: 'all' | 'own' }): boolean {

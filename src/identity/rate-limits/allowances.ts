@@ -242,7 +242,7 @@ interface StoredUse {
   own: number;
 }
 
-const date = (day: number) => sql`(date '1970-01-01' + ${day}::int)`;
+const sqlDate = (day: number) => sql`(date '1970-01-01' + ${day}::int)`;
 
 class AllowancesTable {
   readonly #database: Database;
@@ -274,10 +274,10 @@ class AllowancesTable {
   async #read(day: number, which: ReturnType<typeof sql>): Promise<StoredUse[]> {
     const { rows } = await sql<Omit<StoredUse, 'day'>>`
       select consumer_id, sum(requests)::double precision as "ofMonth",
-        coalesce(sum(requests) filter (where day = ${date(day)}), 0)::double precision as "ofDay",
-        coalesce(sum(requests) filter (where day = ${date(day)} and process = ${this.#process}), 0)::double precision as own
+        coalesce(sum(requests) filter (where day = ${sqlDate(day)}), 0)::double precision as "ofDay",
+        coalesce(sum(requests) filter (where day = ${sqlDate(day)} and process = ${this.#process}), 0)::double precision as own
       from allowance_uses
-      where day >= date_trunc('month', ${date(day)}) and day <= ${date(day)} ${which}
+      where day >= date_trunc('month', ${sqlDate(day)}) and day <= ${sqlDate(day)} ${which}
       group by consumer_id
     `.execute(this.#database.sql);
     return rows.map((row) => ({ ...row, day }));

@@ -71,11 +71,9 @@ class RedisCache implements SharedCache {
 
   constructor(url: string, log: Log) {
     this.#commands = connect(url);
-    const subscriberConnection = connect(url);
-    this.#subscriber = createRedisSubscriber(subscriberConnection, log);
+    this.#subscriber = createRedisSubscriber(url, log);
     this.#commands.on('ready', () => void this.#checkMode(log));
     logConnection(this.#commands, log, 'commands');
-    logConnection(subscriberConnection, log, 'announcements');
   }
 
   async time(): Promise<number> {
@@ -232,7 +230,9 @@ interface Listener {
  * Announcements over a connection of their own, which Redis demands for subscribing. `onReconnect` is called each
  * time the server confirms a subscription, the first time included: before that moment announcements were missed.
  */
-function createRedisSubscriber(redis: Redis, log: Log) {
+function createRedisSubscriber(url: string, log: Log) {
+  const redis = connect(url);
+  logConnection(redis, log, 'announcements');
   const channels = new Map<string, Set<Listener>>();
 
   const join = (channel: string) => {

@@ -345,22 +345,22 @@ export function createMetrics<T extends MetricRows = MetricRows>(rows?: T): Metr
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const durationName = 'http_server_request_duration_seconds';
 
-interface Labels {
+interface RequestLabels {
   http_request_method: string;
   http_route: string;
   http_response_status_code: number;
 }
 
 interface Series {
-  labels: Labels;
+  labels: RequestLabels;
   /** Requests up to each bound and over the one before; last those over all bounds. */
   counts: number[];
   sum: number;
 }
 
-interface Value {
+interface SeriesValue {
   metricName: string;
-  labels: Partial<Labels> & { le?: number | string };
+  labels: Partial<RequestLabels> & { le?: number | string };
   value: number;
 }
 
@@ -381,7 +381,7 @@ class RequestDurations {
     for (const registry of registers) registry.registerMetric(this as unknown as Metric);
   }
 
-  observe(labels: Labels, seconds: number): void {
+  observe(labels: RequestLabels, seconds: number): void {
     const key = `${labels.http_request_method} ${labels.http_route} ${labels.http_response_status_code}`;
     let series = this.#series.get(key);
     if (series === undefined) {
@@ -406,9 +406,9 @@ class RequestDurations {
   }
 }
 
-function valuesOf({ labels, counts, sum }: Series): Value[] {
+function valuesOf({ labels, counts, sum }: Series): SeriesValue[] {
   let count = 0;
-  const buckets = counts.map((some, index): Value => {
+  const buckets = counts.map((some, index): SeriesValue => {
     count += some;
     return {
       metricName: `${durationName}_bucket`,

@@ -15,8 +15,11 @@ import {
   withoutLastSlash,
 } from './setting.ts';
 
-const pathPattern = '[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*';
-const vaultPath = like(`^${pathPattern}$`, 'a path such as team/secret, without a slash at either end', 500);
+const vaultPath = like(
+  '^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$',
+  'a path such as team/secret, without a slash at either end',
+  500,
+);
 
 export const platformSettings = {
   host: setting('HOST', text, '127.0.0.1', 'Address to listen on.'),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { renderMarkdown } from '../../../src/features/discovery/guides/guides.ts';
+import { renderMarkdown } from '../../../src/features/discovery/guides.ts';
 import { root } from '../../docs/pages.ts';
 import { useGateway } from '../../support/gateway.ts';
 import { assertProblem } from '../../support/problems.ts';

@@ -7,7 +7,7 @@ import {
   type ExecutedAnswer,
   type Ledger,
 } from '../../../src/api/idempotency/ledger.ts';
-import { createCrmConnector } from '../../../src/features/reservations/connectors/connectors.ts';
+import { createCrmConnector } from '../../../src/features/reservations/connectors/crm.ts';
 import { reservationMetrics } from '../../../src/features/reservations/metrics.ts';
 import type { Plan } from '../../../src/features/reservations/plan.ts';
 import { PlansTable } from '../../../src/features/reservations/plans-table.ts';

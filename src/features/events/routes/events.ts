@@ -1,12 +1,12 @@
 import { Type } from 'typebox';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
-import { requireMembers } from '../../../api/routes/include.ts';
 import {
   type CursorCodec,
   defaultLimit,
   maxPageBytes,
   pageParameters,
   pageSchema,
+  requireMembers,
 } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionResource } from '../../../identity/consumers/consumer.ts';
 import type { Call } from '../../../platform/base/call.ts';

@@ -1,13 +1,14 @@
 import { Type } from 'typebox';
 import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
-import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import {
   type CursorCodec,
   defaultLimit,
+  includeParameter,
   pageAnswer,
   pageParameters,
   pageSchema,
+  requireMembers,
 } from '../../../api/routes/page.ts';
 import { allows, type Consumer, type PermissionAction } from '../../../identity/consumers/consumer.ts';
 import {

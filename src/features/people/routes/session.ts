@@ -6,7 +6,7 @@ import { markOf } from '../../../identity/consumers/people.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import type { Provider } from '../provider.ts';
 import type { Cookies, OpenSession, PeopleSessions } from '../sessions.ts';
-import { shared } from './sign-in.ts';
+import { sharedByPeople } from './sign-in.ts';
 
 export interface SessionServices {
   provider: Provider;
@@ -28,7 +28,7 @@ export function sessionRoutes(services: SessionServices): Route[] {
 
 function readRoute(services: SessionServices): Route {
   return defineRoute({
-    ...shared,
+    ...sharedByPeople,
     method: 'GET',
     path: '/console/session',
     operationId: 'getSession',
@@ -44,7 +44,7 @@ function readRoute(services: SessionServices): Route {
 
 function chooseRoute(services: SessionServices): Route {
   return defineRoute({
-    ...shared,
+    ...sharedByPeople,
     method: 'POST',
     path: '/console/session',
     operationId: 'chooseConsumer',
@@ -70,7 +70,7 @@ function chooseRoute(services: SessionServices): Route {
 
 function signOutRoute(services: SessionServices): Route {
   return defineRoute({
-    ...shared,
+    ...sharedByPeople,
     method: 'POST',
     path: '/console/sign-out',
     operationId: 'signOut',

@@ -10,65 +10,6 @@ import { claimElsewhere, personOf } from '../person.ts';
 import { type IdToken, IssuerUnavailable, type Provider, type SignInChecks } from '../provider.ts';
 import type { Cookies, PeopleSessions } from '../sessions.ts';
 
-interface Page {
-  status: number;
-  title: string;
-  text: string;
-}
-
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escape = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] as string);
-
-const pageHeaders = {
-  'cache-control': 'no-store',
-  'referrer-policy': 'no-referrer',
-  'content-security-policy':
-    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-};
-
-function refusalPage({ status, title, text }: Page): RouteAnswer {
-  const body = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${escape(title)} – Handoff Gateway</title>
-</head>
-<body>
-<main>
-<h1>${escape(title)}</h1>
-<p>${escape(text)}</p>
-<p><a href="/console/sign-in">Try again</a> or <a href="/console/">go to the console</a>.</p>
-</main>
-</body>
-</html>
-`;
-  return {
-    status,
-    body,
-    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
-  };
-}
-
-function leadTo(location: string, ...cookies: string[]): RouteAnswer {
-  return {
-    status: 303,
-    headers: {
-      location,
-      'cache-control': 'no-store',
-      'referrer-policy': 'no-referrer',
-    },
-    cookies,
-  };
-}
-
 export interface SignInServices {
   provider: Provider;
   sessions: PeopleSessions;
@@ -79,7 +20,7 @@ export interface SignInServices {
   log: Log;
 }
 
-export const shared = {
+export const sharedByPeople = {
   tag: 'Operations',
   permission: { none: 'people sign in here, or have a session' },
   isUnlisted: true,
@@ -94,7 +35,7 @@ export function signInRoutes(services: SignInServices): Route[] {
 /** Leads the browser to the company's provider. What it has to bring back follows from a cookie that only it has. */
 function signInRoute({ provider, publicUrl, cookies, log }: SignInServices): Route {
   return defineRoute({
-    ...shared,
+    ...sharedByPeople,
     method: 'GET',
     path: '/console/sign-in',
     operationId: 'beginSignIn',
@@ -123,7 +64,7 @@ const answer = Type.Optional(Type.String({ maxLength: 8192, format: 'text' }));
 
 function callbackRoute(services: SignInServices): Route {
   return defineRoute({
-    ...shared,
+    ...sharedByPeople,
     method: 'GET',
     path: '/console/callback',
     operationId: 'endSignIn',
@@ -202,6 +143,53 @@ function refusalFor(error: unknown, { log }: Pick<SignInServices, 'log'>): Route
   return refused === 'access_denied' ? notCompleted : notValid;
 }
 
+interface Refusal {
+  status: number;
+  title: string;
+  text: string;
+}
+
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] as string);
+
+const pageHeaders = {
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy':
+    "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+};
+
+function refusalPage({ status, title, text }: Refusal): RouteAnswer {
+  const body = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escapeHtml(title)} – Handoff Gateway</title>
+</head>
+<body>
+<main>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
+<p><a href="/console/sign-in">Try again</a> or <a href="/console/">go to the console</a>.</p>
+</main>
+</body>
+</html>
+`;
+  return {
+    status,
+    body,
+    headers: { ...pageHeaders, 'content-type': 'text/html; charset=utf-8' },
+  };
+}
+
 const needsTls = refusalPage({
   status: 403,
   title: 'HTTPS is required',
@@ -248,3 +236,15 @@ const tooMany = (claim: string) =>
     title: "You don't have access",
     text: `Your account has too many ${claim} for your company's sign-in to list them here, so we can't tell whether you have access. Ask an administrator to send only the ${claim} for this application.`,
   });
+
+function leadTo(location: string, ...cookies: string[]): RouteAnswer {
+  return {
+    status: 303,
+    headers: {
+      location,
+      'cache-control': 'no-store',
+      'referrer-policy': 'no-referrer',
+    },
+    cookies,
+  };
+}

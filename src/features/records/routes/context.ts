@@ -3,7 +3,7 @@ import type { HistorySubject } from '../../../api/history.ts';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
 import type { Route } from '../../../api/route.ts';
-import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
+import { includeParameter, requireMembers } from '../../../api/routes/page.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
 import { type Call, everything, isFieldVisible, withChanges } from '../../../platform/base/call.ts';

@@ -1,13 +1,14 @@
 import { Type } from 'typebox';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
 import {
   type CursorCodec,
   defaultLimit,
+  includeParameter,
   listName,
   pageAnswer,
   pageParameters,
   pageSchema,
+  requireMembers,
 } from '../../../api/routes/page.ts';
 import { crmProblems } from '../../../platform/base/problem.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';

@@ -7,8 +7,7 @@ import {
 } from '../../../api/pipeline/request-head.ts';
 import { patterns } from '../../../api/pipeline/schema-faults.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
-import { includeParameter, requireMembers } from '../../../api/routes/include.ts';
-import type { CursorCodec } from '../../../api/routes/page.ts';
+import { type CursorCodec, includeParameter, requireMembers } from '../../../api/routes/page.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { crmProblems, Problem, type ProblemCode } from '../../../platform/base/problem.ts';
 import { detailsTooLarge, namesFrom, readDetails } from '../../../records/field-values.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Counter, Gauge } from 'prom-client';
-import { createAllMetrics } from '../../../../src/app/settings.ts';
+import { createAllMetrics } from '../../../../src/app/metrics.ts';
 import { Activity } from '../../../../src/features/console/activity/activity.ts';
 import { createMemoryCache } from '../../../../src/platform/cache/memory.ts';
 import { createRedisCache } from '../../../../src/platform/cache/redis.ts';

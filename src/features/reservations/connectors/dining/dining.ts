@@ -1,5 +1,5 @@
 import { type Call, startCall } from '../../../../platform/base/call.ts';
-import { Problem } from '../../../../platform/base/problem.ts';
+import { randomUUID } from '../../../../platform/base/chance.ts';
 import { createHttp } from '../../../../platform/http/http.ts';
 import { type ConnectionState, shareProbe } from '../../../../platform/observability/health.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
@@ -8,18 +8,12 @@ import type { ReservationMetrics } from '../../metrics.ts';
 import type { DiningSettings } from '../../settings.ts';
 import type { Connector, TableConnector, TableOrder, TableSlot } from '../connector.ts';
 import { type BookingServer, createBookingServer, type Method, methods, partner } from './booking-server.ts';
+import { cancel } from './cancel.ts';
 import { create } from './create.ts';
-import {
-  availabilityOf,
-  availabilityRequest,
-  cancelRequest,
-  type DiningPart,
-  partStatus,
-  readReply,
-} from './messages.ts';
-import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { availabilityOf, availabilityRequest, type DiningPart, listRequest } from './messages.ts';
+import { asProblem, PartnerFailure, type PartnerFailureKind } from './partner-failure.ts';
 import { createPassword, type Password } from './password.ts';
-import { retrieve, statusOf } from './retrieve.ts';
+import { retrieve } from './retrieve.ts';
 
 /**
  * A HealthCheck shows whether the partner answers; all callers share its result for 2 s. Some partners accept it without
@@ -156,64 +150,61 @@ function throwAsProblem(error: unknown): never {
   throw asProblem(error);
 }
 
-const unknownBooking = ['BOOKING_NOT_FOUND'];
+const checkMs = 5000;
 
-/** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
-async function cancel(
-  { server, log }: { server: BookingServer; log: Log },
-  reference: string,
-  call: Call,
-): Promise<void> {
-  const result = await send(server, reference, call);
-  if (typeof result === 'string') return confirm(server, reference, result, call);
-  const { cause, description } = result;
-  if (cause === undefined || cause === 'BOOKING_ALREADY_CANCELLED') return;
-  log.debug(
-    { partner, request_id: call.requestId, cause, description },
-    'the partner refuses a cancellation',
-  );
-  throw new Problem('conflict', `The dining partner refuses to cancel the table: ${cause}.`, {
-    partnerCause: cause,
-  });
+/**
+ * Checks for the operator whether the partner answers and accepts our credentials; books nothing. Returns what it found.
+ * Throws an error that says what to fix.
+ */
+export async function checkDiningPartner(
+  options: DiningSettings & { secrets: SecretsManager; metrics: ReservationMetrics },
+): Promise<string> {
+  const http = createHttp(checkMs);
+  const { secrets, passwordSecret: name } = options;
+  const password = createPassword({ secrets, name, refreshSeconds: checkMs });
+  const server = createBookingServer({ ...options, http, password, onOutcome: () => undefined });
+  try {
+    await server.send(methods.healthCheck, undefined, startCall('doctor', undefined, checkMs));
+    // Some accept a HealthCheck without credentials: so a list is requested, of a user that does not exist.
+    const hasList = await supports(server, methods.list, listRequest(randomUUID()));
+    return `${options.baseUrl}${hasList ? '' : ", which doesn't offer ListBookings, so unknown outcomes may need a person"}`;
+  } catch (error) {
+    if (error instanceof PartnerFailure) throw new Error(howToFix(error, options), { cause: error });
+    throw error;
+  } finally {
+    password.stop();
+    await http.close();
+  }
 }
 
-/** `unclear`: neither a cancelled booking nor a refusal. `not found`: the partner does not know the booking. */
-type CancelResult = { cause: string | undefined; description?: string | undefined } | 'unclear' | 'not found';
-
-/** Throws `PartnerFailure`. */
-async function send(server: BookingServer, reference: string, call: Call): Promise<CancelResult> {
+/** Whether the partner has the method, as far as its answer shows. Throws `PartnerFailure`, also for credentials. */
+async function supports(server: BookingServer, method: Method, body: string): Promise<boolean> {
   try {
-    const { body } = await server.sendWithRetries(methods.update, cancelRequest(reference), call);
-    const reply = readReply(body);
-    if (reply === undefined) return 'unclear';
-    if ('cause' in reply) return unknownBooking.includes(reply.cause) ? 'not found' : reply;
-    return partStatus(reply.booking.status) === 'cancelled' ? { cause: undefined } : 'unclear';
+    await server.send(method, body, startCall('doctor', undefined, checkMs));
+    return true;
   } catch (error) {
-    const kind = error instanceof PartnerFailure ? error.kind : undefined;
-    if (kind === 'missing' || kind === 'invalid') return 'not found';
+    if (!(error instanceof PartnerFailure)) throw error;
+    if (error.kind === 'absent') return false;
+    // It need not know the user.
+    if (error.kind === 'missing' || error.kind === 'invalid') return true;
     throw error;
   }
 }
 
-/**
- * Reads the booking's status. Where there is none either, the partner does not know the booking, provided that its
- * address is right: UpdateBooking is mandatory, so a HealthCheck there proves that.
- */
-async function confirm(
-  server: BookingServer,
-  reference: string,
-  answer: 'unclear' | 'not found',
-  call: Call,
-): Promise<void> {
-  const status = await statusOf(server, reference, call).catch((error: unknown) => {
-    if (!(error instanceof PartnerFailure)) throw error;
-    throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
-  });
-  if (status === 'cancelled') return;
-  if (status !== undefined || answer === 'unclear') {
-    throw new PartnerFailure('broken', 'the booking may stand after it was cancelled', {
-      outcomeUnknown: true,
-    });
-  }
-  await server.send(methods.healthCheck, undefined, call);
+const advice: Partial<Record<PartnerFailureKind, string>> = {
+  missing: 'Check dining.baseUrl, which is whatever comes before /v3/HealthCheck.',
+  unreachable: 'Check dining.baseUrl and the network.',
+  timeout: 'Check dining.baseUrl and the network.',
+};
+
+function howToFix(
+  { kind, message, facts }: PartnerFailure,
+  { passwordSecret, username }: DiningSettings,
+): string {
+  if (kind !== 'credentials') return `Can't use the partner: ${message}. ${advice[kind] ?? ''}`.trimEnd();
+  if (facts.status === undefined) return `${message}. Store it there.`;
+  return (
+    `The partner rejects ${username} (status ${facts.status}). Its credentials expire after six months: get new ones, ` +
+    `and store the password in the secret ${passwordSecret}.`
+  );
 }

@@ -5,7 +5,7 @@ import type {
   BookingOrder,
   CrmConnector,
 } from '../../../../../src/features/reservations/connectors/connector.ts';
-import { createCrmConnector } from '../../../../../src/features/reservations/connectors/connectors.ts';
+import { createCrmConnector } from '../../../../../src/features/reservations/connectors/crm.ts';
 import { booking } from '../../../../../src/records/quotes-and-bookings.ts';
 import { aCall, type CrmHarness, startCrmHarness } from '../../../../crm/crm-harness.ts';
 import { eventually } from '../../../../support/eventually.ts';

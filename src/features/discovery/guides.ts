@@ -10,7 +10,7 @@ export interface Guide {
 
 export const guidesPath = '/v1/guides';
 
-const folder = new URL('../../../../docs/partners/', import.meta.url);
+const folder = new URL('../../../docs/partners/', import.meta.url);
 const placeholder = 'https://handoff.example.com';
 
 /** The pages in the order in which the first of them names them. Throws what reading a file throws. */

@@ -1,0 +1,69 @@
+import type { Call } from '../../../../platform/base/call.ts';
+import { Problem } from '../../../../platform/base/problem.ts';
+import type { Log } from '../../../../platform/observability/log.ts';
+import { type BookingServer, methods, partner } from './booking-server.ts';
+import { cancelRequest, partStatus, readReply } from './messages.ts';
+import { PartnerFailure } from './partner-failure.ts';
+import { statusOf } from './retrieve.ts';
+
+const unknownBooking = ['BOOKING_NOT_FOUND'];
+
+/** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
+export async function cancel(
+  { server, log }: { server: BookingServer; log: Log },
+  reference: string,
+  call: Call,
+): Promise<void> {
+  const result = await send(server, reference, call);
+  if (typeof result === 'string') return confirm(server, reference, result, call);
+  const { cause, description } = result;
+  if (cause === undefined || cause === 'BOOKING_ALREADY_CANCELLED') return;
+  log.debug(
+    { partner, request_id: call.requestId, cause, description },
+    'the partner refuses a cancellation',
+  );
+  throw new Problem('conflict', `The dining partner refuses to cancel the table: ${cause}.`, {
+    partnerCause: cause,
+  });
+}
+
+/** `unclear`: neither a cancelled booking nor a refusal. `not found`: the partner does not know the booking. */
+type CancelResult = { cause: string | undefined; description?: string | undefined } | 'unclear' | 'not found';
+
+/** Throws `PartnerFailure`. */
+async function send(server: BookingServer, reference: string, call: Call): Promise<CancelResult> {
+  try {
+    const { body } = await server.sendWithRetries(methods.update, cancelRequest(reference), call);
+    const reply = readReply(body);
+    if (reply === undefined) return 'unclear';
+    if ('cause' in reply) return unknownBooking.includes(reply.cause) ? 'not found' : reply;
+    return partStatus(reply.booking.status) === 'cancelled' ? { cause: undefined } : 'unclear';
+  } catch (error) {
+    const kind = error instanceof PartnerFailure ? error.kind : undefined;
+    if (kind === 'missing' || kind === 'invalid') return 'not found';
+    throw error;
+  }
+}
+
+/**
+ * Reads the booking's status. Where there is none either, the partner does not know the booking, provided that its
+ * address is right: UpdateBooking is mandatory, so a HealthCheck there proves that.
+ */
+async function confirm(
+  server: BookingServer,
+  reference: string,
+  answer: 'unclear' | 'not found',
+  call: Call,
+): Promise<void> {
+  const status = await statusOf(server, reference, call).catch((error: unknown) => {
+    if (!(error instanceof PartnerFailure)) throw error;
+    throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
+  });
+  if (status === 'cancelled') return;
+  if (status !== undefined || answer === 'unclear') {
+    throw new PartnerFailure('broken', 'the booking may stand after it was cancelled', {
+      outcomeUnknown: true,
+    });
+  }
+  await server.send(methods.healthCheck, undefined, call);
+}
