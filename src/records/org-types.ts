@@ -206,12 +206,20 @@ export function toJson(kind: string, value: string | null | undefined): string {
   }
 }
 
-/** Whether two kept values are the same: the CRM writes numbers in its own way, and puts lists in its own order. */
+/**
+ * Whether two kept values are the same: the CRM writes numbers in its own way, puts lists in its own order, and takes white space off the
+ * ends of texts.
+ */
 export function isSame(kind: string | undefined, a: string | null | undefined, b: string | null): boolean {
+  if (kind === 'text' && a !== undefined) return keptText(a) === keptText(b);
   if (a === b || a === null || a === undefined || b === null) return a === b;
   // Not as Number: it has fewer digits than the CRM.
   if (kind === 'number') return plainNumber(a) === plainNumber(b);
   return kind === 'choices' && sortedChoices(a) === sortedChoices(b);
+}
+
+function keptText(value: string | null): string {
+  return (value ?? '').replaceAll('\r\n', '\n').trim();
 }
 
 export function comparedBy(kind: string, value: string | null): (string | null)[] {

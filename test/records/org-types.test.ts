@@ -108,6 +108,10 @@ describe('a value of a field of the org', () => {
     assert.ok(!isSame('number', '900719925474099267', '900719925474099268'));
     assert.ok(isSame('choices', 'a;b', 'b;a'));
     assert.ok(!isSame('text', '1.0', '1'));
+    assert.ok(isSame('text', 'a\nb', ' a\r\nb\n'));
+    assert.ok(isSame('text', null, ' '));
+    assert.ok(!isSame('text', 'a b', 'ab'));
+    assert.ok(!isSame('text', undefined, ''));
     assert.ok(!isSame('number', undefined, '1'));
   });
 

@@ -177,7 +177,7 @@ export function recordLease(leases: LeasesTable, owner: ClaimKey, fence: string)
   return {
     end,
     async take(records) {
-      leased = [...leased, ...records];
+      leased = records;
       if (!(await atStore(() => leases.take(records, owner, fence)))) throw recordInUse();
       if (await atStore(() => leases.areOverwritten(records))) throw recordInUse();
     },

@@ -292,10 +292,11 @@ class AcceptedHandoffs implements Handoffs {
     const stored = await store().catch((failure: unknown) => {
       if (!(failure instanceof Problem)) throw failure;
       if (failure.code === 'crm_unavailable') throw error;
-      if (failure.code !== 'store_unavailable') throw failure;
-      // The answer may have been lost: then it is stored, and delivered later.
-      const { externalId } = handoff;
-      throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
+      // The answer of the database may have been lost: then it is stored, and delivered later.
+      const isStored = failure.code === 'store_unavailable';
+      if (!isStored && !isUnknown(error)) throw failure;
+      const { code, message, facts } = isStored ? error : failure;
+      throw new Problem(code, message, { ...facts, outcomeUnknown: true, externalId: handoff.externalId });
     });
     if (typeof stored === 'string') return stored;
     this.#noteAccepted();

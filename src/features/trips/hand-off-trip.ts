@@ -236,29 +236,32 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
  * Guards changes of records of items that are handed off one by one, in the same way. `mayExist`: an earlier call may have written them.
  * Throws `idempotency_in_progress`.
  */
-export function guardEach(claim: Claim, mayExist: boolean): (item: TripItem) => RequestGuard {
+export function guardEach(
+  items: readonly TripItem[],
+  claim: Claim,
+  mayExist: boolean,
+): (item: TripItem) => RequestGuard {
   const before = readStates(mayExist ? claim.remembered() : claim.before);
   const states = new Map(before);
   const remember = coalesce(async () => {
     if (!(await claim.rememberBefore(statesText(states)))) throw recordInUse();
   });
-  return ({ externalId }) => {
-    let leased: Promise<void> | undefined;
-    return {
-      before: before.get(externalId),
-      remembered: () => states.get(externalId),
-      nameRecord(record) {
-        leased ??= claim.leaseRecord(record);
-        return leased;
-      },
-      async rememberBefore(state) {
-        states.set(externalId, state);
-        await remember();
-        return true;
-      },
-      confirmOwnership: () => claim.confirmOwnership(),
-    };
-  };
+  let leased: Promise<void> | undefined;
+  return ({ externalId }) => ({
+    before: before.get(externalId),
+    remembered: () => states.get(externalId),
+    // All at once: two trips that each had a part would keep each other waiting. Not before one is written: what waits is delivered.
+    nameRecord() {
+      leased ??= claim.leaseRecords(updatedNames(items));
+      return leased;
+    },
+    async rememberBefore(state) {
+      states.set(externalId, state);
+      await remember();
+      return true;
+    },
+    confirmOwnership: () => claim.confirmOwnership(),
+  });
 }
 
 function updatedNames(items: readonly TripItem[]): string[] {

@@ -184,9 +184,18 @@ async function handOffAll(
   } catch (error) {
     const isStored = mayBeStored && parts.handoffs.whenCrmIsUnavailable === 'accept' && mayPass(error);
     if (!isStored) throw error;
-    const mayExist = request.claim?.continued === true || error.facts.outcomeUnknown === true;
-    return handOffEach(parts, items, { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist, since });
+    const isUnknown = error.facts.outcomeUnknown === true;
+    const mayExist = request.claim?.continued === true || isUnknown;
+    const each = { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist, since };
+    const outcomes = await handOffEach(parts, items, each);
+    return isUnknown ? outcomes.map(stillUnknown) : outcomes;
   }
+}
+
+/** The call before may have been carried out, whatever keeps the item from being stored. */
+function stillUnknown(outcome: Outcome): Outcome {
+  if (!(outcome instanceof Problem) || !isPassing(outcome)) return outcome;
+  return new Problem(outcome.code, outcome.message, { ...outcome.facts, outcomeUnknown: true });
 }
 
 async function handOffEach(
@@ -202,7 +211,7 @@ async function handOffEach(
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
   await claim?.confirmOwnership();
-  const guardOf = claim && guardEach(claim, mayExist);
+  const guardOf = claim && guardEach(items, claim, mayExist);
   const settled = await Promise.allSettled(
     items.map(async (item): Promise<ItemAnswer> => {
       const { request, externalId, needsApproval } = item;

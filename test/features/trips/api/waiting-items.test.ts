@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { type Credentials, type TestGateway, useGateway } from '../../../support/gateway.ts';
-import { readHandoff, respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
+import { accept, readHandoff, respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import type { Org } from '../../../support/org.ts';
 import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
 
@@ -20,7 +20,11 @@ const renamed = (name: string, to: string, change: object = {}) =>
   item(name, { result: { name: to, source: 'hotelbeds', details: {} }, ...change });
 
 /** Sends an update of items that have records: the org carries it out, and is down before it has answered. */
-async function interruptUpdate(org: Org, send: () => Promise<Response>): Promise<Response> {
+async function interruptUpdate(
+  org: Org,
+  send: () => Promise<Response>,
+  meanwhile: () => Promise<unknown> = async () => {},
+): Promise<Response> {
   // The call that writes, after the one that finds the records and the one that reads them.
   const hung = await org.arm({
     match: { path: '/composite', method: 'POST' },
@@ -34,6 +38,7 @@ async function interruptUpdate(org: Org, send: () => Promise<Response>): Promise
   }
   await hung.hit(3);
   await org.arm({ match: {}, effect: { kind: 'down' } });
+  await meanwhile();
   return sent;
 }
 
@@ -197,6 +202,24 @@ describe('a trip of which only some items could be stored', () => {
     const names = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
     assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['b', 'changed since']);
   });
+
+  test('does not overwrite it where none of them could be stored either', async () => {
+    const items = [renamed('a', 'z'), item('b')];
+    const { answer, send, body } = await interruptTrip(gateway, [item('a')], items, () => accept(gateway));
+    assert.equal(answer.status, 503, await answer.text());
+    await gateway.org.edit('Quote__c', { Name__c: 'z' }, { Name__c: 'changed since' });
+    await gateway.org.disarm();
+    const repeat = await eventually(async () => {
+      const response = await send();
+      assert.notEqual(response.status, 503);
+      return (await response.json()) as Partial<Answer>;
+    });
+    // Where the other hand-off was late, one of them was stored after all.
+    for (const { external_id: id, status } of repeat.items ?? [])
+      if (status === 'accepted') await untilHandoff(gateway, id, (one) => one.status !== 'accepted');
+    const names = await gateway.org.records('Quote__c', { Trip_Id__c: body.trip_id });
+    assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['b', 'changed since']);
+  });
 });
 
 describe('an update that was interrupted, and stored', () => {
@@ -244,7 +267,12 @@ describe('an update that was interrupted, and stored', () => {
 });
 
 /** Hands `made` off, and then the others in their trip, which is interrupted. `send` repeats that. */
-async function interruptTrip(gateway: TestGateway, made: object[], items: object[]) {
+async function interruptTrip(
+  gateway: TestGateway,
+  made: object[],
+  items: object[],
+  meanwhile?: () => Promise<unknown>,
+) {
   const body = tripFor(gateway.org.memberId, { items: made });
   await eventually(async () => {
     const response = await gateway.request('/api/v1/handoffs', { body });
@@ -254,7 +282,7 @@ async function interruptTrip(gateway: TestGateway, made: object[], items: object
   await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
   const headers = { 'idempotency-key': randomUUID() };
   const send = () => gateway.request('/api/v1/handoffs', { body: { ...body, items }, headers });
-  return { answer: await interruptUpdate(gateway.org, send), send, body };
+  return { answer: await interruptUpdate(gateway.org, send, meanwhile), send, body };
 }
 
 async function assertConflict(gateway: TestGateway, id = ''): Promise<void> {
