@@ -41,16 +41,22 @@ export class LeasesTable {
     this.#database = database;
   }
 
-  /** False while another claim has one of the records; an owner's repeat gets them again. */
+  /**
+   * False while another claim has one of the records; an owner's repeat gets them again. Then none is taken or
+   * renewed: two that each had a part would keep each other waiting.
+   */
   async take(records: readonly string[], { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
+    const isOthers = sql`${isLeased}
+      and not (l.consumer_id = ${consumerId} and l.key = ${key}::uuid and l.fence <= ${fence}::bigint)`;
     const { numAffectedRows } = await sql`
       insert into record_leases as l (record, consumer_id, key, fence, leased_until)
       select record, ${consumerId}, ${key}::uuid, ${fence}::bigint, ${leaseEnd}
-      from unnest(${records}::text[]) as wanted (record) order by record
+      from unnest(${records}::text[]) as wanted (record)
+      where not exists (select from record_leases l where l.record = any(${records}::text[]) and ${isOthers})
+      order by record
       on conflict (record) do update set consumer_id = excluded.consumer_id, key = excluded.key,
         fence = excluded.fence, leased_until = excluded.leased_until
-      where not ${isLeased}
-        or (l.consumer_id = excluded.consumer_id and l.key = excluded.key and l.fence <= excluded.fence)
+      where not (${isOthers})
     `.execute(this.#database.sql);
     return numAffectedRows === BigInt(records.length);
   }

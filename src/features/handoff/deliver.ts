@@ -47,7 +47,7 @@ export function mayBeOwn(error: unknown): boolean {
   return isOfRecord(error) || (error.code === 'crm_timeout' && isUnknown(error));
 }
 
-function isInUse({ code }: Problem): boolean {
+export function isInUse({ code }: Problem): boolean {
   return code === 'idempotency_in_progress';
 }
 

@@ -27,6 +27,7 @@ import {
   createDeliveryParts,
   type DeliveryParts,
   deliver,
+  isInUse,
   isUnknown,
   outcomeOf,
   problemOf,
@@ -294,7 +295,7 @@ class AcceptedHandoffs implements Handoffs {
       if (failure.code === 'crm_unavailable') throw error;
       // The answer of the database may have been lost: then it is stored, and delivered later.
       const isStored = failure.code === 'store_unavailable';
-      if (!isStored && !isUnknown(error)) throw failure;
+      if (!isStored && !(isInUse(failure) && isUnknown(error))) throw failure;
       const { code, message, facts } = isStored ? error : failure;
       throw new Problem(code, message, { ...facts, outcomeUnknown: true, externalId: handoff.externalId });
     });

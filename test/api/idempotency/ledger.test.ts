@@ -111,6 +111,25 @@ for (const [name, open] of Object.entries(databaseKinds)) {
       await runClaimed(ledger, newRequest(), write);
     });
 
+    behaves('leases all of several records to one claim, or none', async () => {
+      const records = [`quotes/${randomUUID()}`, `quotes/${randomUUID()}`] as const;
+      const unknown = new Problem('crm_timeout', 'Nobody knows.', { outcomeUnknown: true });
+      await runClaimed(ledger, newRequest(), async (holder) => {
+        await holder.leaseRecord(records[1]);
+        // It keeps what it has: what became of its calls is unknown.
+        const failed = runClaimed(ledger, newRequest(), async (claim) => {
+          await assert.rejects(claim.leaseRecords(records), fails('idempotency_in_progress'));
+          throw unknown;
+        });
+        await assert.rejects(failed, unknown);
+        return created;
+      });
+      await runClaimed(ledger, newRequest(), async (claim) => {
+        await claim.leaseRecords(records);
+        return created;
+      });
+    });
+
     behaves('refuses another request under the same key, finished or not', async () => {
       const request = newRequest();
       const other = { ...request, fingerprint: Buffer.alloc(32, 2) };

@@ -184,20 +184,25 @@ async function handOffAll(
   } catch (error) {
     const isStored = mayBeStored && parts.handoffs.whenCrmIsUnavailable === 'accept' && mayPass(error);
     if (!isStored) throw error;
-    const isUnknown = error.facts.outcomeUnknown === true;
-    const mayExist = request.claim?.continued === true || isUnknown;
-    const each = { ...request, mayBeAccepted: true, waitSeconds: 0, mayExist, since };
-    const outcomes = await handOffEach(parts, items, each);
-    return isUnknown ? outcomes.map(stillUnknown) : outcomes;
+    const isInterrupted = error.facts.outcomeUnknown === true;
+    return handOffEach(parts, items, {
+      ...request,
+      mayBeAccepted: true,
+      waitSeconds: 0,
+      isInterrupted,
+      since,
+    });
   }
 }
 
-/** The call before may have been carried out, whatever keeps the item from being stored. */
-function stillUnknown(outcome: Outcome): Outcome {
-  if (!(outcome instanceof Problem) || !isPassing(outcome)) return outcome;
-  return new Problem(outcome.code, outcome.message, { ...outcome.facts, outcomeUnknown: true });
+/** A call for all items may have been carried out before, whatever keeps one from being stored. */
+function asUnknown(error: unknown, externalId?: string): unknown {
+  if (!(error instanceof Problem) || !isPassing(error)) return error;
+  const facts = { ...error.facts, outcomeUnknown: true, ...(externalId && { externalId }) };
+  return new Problem(error.code, error.message, facts);
 }
 
+/** `isInterrupted`: a call for all of them may have been carried out before. */
 async function handOffEach(
   parts: HandoffParts,
   items: readonly TripItem[],
@@ -205,13 +210,17 @@ async function handOffEach(
     claim,
     call,
     since = claim?.since,
-    mayExist = claim?.continued === true,
+    isInterrupted = false,
     ...options
-  }: Request & { mayBeAccepted: boolean; waitSeconds: number; mayExist?: boolean; since?: number },
+  }: Request & { mayBeAccepted: boolean; waitSeconds: number; isInterrupted?: boolean; since?: number },
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
-  await claim?.confirmOwnership();
-  const guardOf = claim && guardEach(items, claim, mayExist);
+  const mayExist = isContinued || isInterrupted;
+  const reasonOf = isInterrupted ? asUnknown : (error: unknown) => error;
+  await claim?.confirmOwnership().catch((error: unknown) => {
+    throw reasonOf(error);
+  });
+  const guardOf = claim && guardEach(items, claim, isInterrupted);
   const settled = await Promise.allSettled(
     items.map(async (item): Promise<ItemAnswer> => {
       const { request, externalId, needsApproval } = item;
@@ -226,7 +235,8 @@ async function handOffEach(
   return settled.map((outcome, index) => {
     if (outcome.status === 'fulfilled') return outcome.value;
     const item = items[index] as TripItem;
-    const error = refusalOfItem(parts, outcome.reason, { item, index, call });
+    const reason = reasonOf(outcome.reason, item.externalId);
+    const error = refusalOfItem(parts, reason, { item, index, call });
     if (error instanceof Problem) return error;
     throw error;
   });
