@@ -6,7 +6,7 @@ import type { Route } from '../api/route.ts';
 import { createCursorCodec } from '../api/routes/page.ts';
 import { createServer, type Server, type ServerOptions } from '../api/server.ts';
 import { openTlsServer, type TlsServer } from '../api/tls/tls-server.ts';
-import { createDatabaseBudgetStore } from '../crm/budget/budget-store.ts';
+import { createDatabaseBudgetStore } from '../crm/budget/shared-bucket.ts';
 import { type Crm, createCrm } from '../crm/crm.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
 import type { Core, Started as StartedFeature } from '../feature.ts';

@@ -1,6 +1,5 @@
 import { type BudgetLimits, limitsOf, type SyncRequest } from '../../src/crm/budget/bucket.ts';
-import { createCacheBudgetStore } from '../../src/crm/budget/budget-store.ts';
-import { SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
+import { createCacheBudgetStore, SharedBucket } from '../../src/crm/budget/shared-bucket.ts';
 import type { SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { openSharedCache } from './shared-cache.ts';
 

@@ -11,9 +11,8 @@ import {
   type SyncRequest,
   syncEveryMs,
 } from './bucket.ts';
-import type { BudgetStore } from './budget-store.ts';
 import type { CallKind, CallQueue, NewRequest, Requests, Who } from './call-queue.ts';
-import { OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
+import { type BudgetStore, OutcomeUnknown, SharedBucket } from './shared-bucket.ts';
 
 /*
  * One replica's side of the budget. It holds a lease: calls that it has taken out of the shared bucket and not made yet. It

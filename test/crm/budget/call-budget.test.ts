@@ -10,9 +10,9 @@ import {
   rateIn,
   sync,
 } from '../../../src/crm/budget/bucket.ts';
-import type { BudgetStore } from '../../../src/crm/budget/budget-store.ts';
 import { CallBudget } from '../../../src/crm/budget/call-budget.ts';
 import { type CallKind, CallQueue } from '../../../src/crm/budget/call-queue.ts';
+import type { BudgetStore } from '../../../src/crm/budget/shared-bucket.ts';
 import { CrmFailure } from '../../../src/crm/failure.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { eventually } from '../../support/eventually.ts';
