@@ -42,8 +42,8 @@ export class LeasesTable {
   }
 
   /**
-   * False while another claim has one of the records; an owner's repeat gets them again. Then none is taken or
-   * renewed: two that each had a part would keep each other waiting.
+   * An owner's repeat gets them again. False while another claim has one of the records: then none is taken or renewed, since two that
+   * each had a part would keep each other waiting. Of two at the same moment each may be left with a part, until that runs out.
    */
   async take(records: readonly string[], { consumerId, key }: ClaimKey, fence: string): Promise<boolean> {
     const isOthers = sql`${isLeased}

@@ -294,9 +294,8 @@ class AcceptedHandoffs implements Handoffs {
       if (!(failure instanceof Problem)) throw failure;
       if (failure.code === 'crm_unavailable') throw error;
       // The answer of the database may have been lost: then it is stored, and delivered later.
-      const isStored = failure.code === 'store_unavailable';
-      if (!isStored && !(isInUse(failure) && isUnknown(error))) throw failure;
-      const { code, message, facts } = isStored ? error : failure;
+      if (failure.code !== 'store_unavailable' && !isUnknown(error)) throw failure;
+      const { code, message, facts } = isInUse(failure) ? failure : error;
       throw new Problem(code, message, { ...facts, outcomeUnknown: true, externalId: handoff.externalId });
     });
     if (typeof stored === 'string') return stored;

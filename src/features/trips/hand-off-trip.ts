@@ -233,15 +233,15 @@ function guardOf({ resources }: TripParts, open: readonly OpenItem[], claim: Cla
 }
 
 /**
- * Guards changes of records of items that are handed off one by one, in the same way. `isInterrupted`: a call for all of them may have
- * written them before.
+ * Guards changes of records of items that are handed off one by one, in the same way. `isCallLost`: a call of this owner for all of them may
+ * have been carried out.
  */
 export function guardEach(
   items: readonly TripItem[],
   claim: Claim,
-  isInterrupted: boolean,
+  isCallLost: boolean,
 ): (item: TripItem) => RequestGuard {
-  const before = readStates(isInterrupted ? claim.remembered() : claim.before);
+  const before = readStates(isCallLost ? claim.remembered() : claim.before);
   const states = new Map(before);
   const remember = coalesce(async () => {
     if (!(await claim.rememberBefore(statesText(states)))) throw recordInUse();

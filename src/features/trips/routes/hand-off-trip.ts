@@ -184,25 +184,24 @@ async function handOffAll(
   } catch (error) {
     const isStored = mayBeStored && parts.handoffs.whenCrmIsUnavailable === 'accept' && mayPass(error);
     if (!isStored) throw error;
-    const isInterrupted = error.facts.outcomeUnknown === true;
+    const isCallLost = error.facts.outcomeUnknown === true;
     return handOffEach(parts, items, {
       ...request,
       mayBeAccepted: true,
       waitSeconds: 0,
-      isInterrupted,
+      isCallLost,
       since,
     });
   }
 }
 
 /** A call for all items may have been carried out before, whatever keeps one from being stored. */
-function asUnknown(error: unknown, externalId?: string): unknown {
+function asUnknown(error: unknown): unknown {
   if (!(error instanceof Problem) || !isPassing(error)) return error;
-  const facts = { ...error.facts, outcomeUnknown: true, ...(externalId && { externalId }) };
-  return new Problem(error.code, error.message, facts);
+  return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
 }
 
-/** `isInterrupted`: a call for all of them may have been carried out before. */
+/** `isCallLost`: this request has made a call for all of them that may have been carried out. */
 async function handOffEach(
   parts: HandoffParts,
   items: readonly TripItem[],
@@ -210,17 +209,17 @@ async function handOffEach(
     claim,
     call,
     since = claim?.since,
-    isInterrupted = false,
+    isCallLost = false,
     ...options
-  }: Request & { mayBeAccepted: boolean; waitSeconds: number; isInterrupted?: boolean; since?: number },
+  }: Request & { mayBeAccepted: boolean; waitSeconds: number; isCallLost?: boolean; since?: number },
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
-  const mayExist = isContinued || isInterrupted;
-  const reasonOf = isInterrupted ? asUnknown : (error: unknown) => error;
+  const mayExist = isContinued || isCallLost;
+  const reasonOf = isCallLost ? asUnknown : (error: unknown) => error;
   await claim?.confirmOwnership().catch((error: unknown) => {
     throw reasonOf(error);
   });
-  const guardOf = claim && guardEach(items, claim, isInterrupted);
+  const guardOf = claim && guardEach(items, claim, isCallLost);
   const settled = await Promise.allSettled(
     items.map(async (item): Promise<ItemAnswer> => {
       const { request, externalId, needsApproval } = item;
@@ -235,7 +234,7 @@ async function handOffEach(
   return settled.map((outcome, index) => {
     if (outcome.status === 'fulfilled') return outcome.value;
     const item = items[index] as TripItem;
-    const reason = reasonOf(outcome.reason, item.externalId);
+    const reason = reasonOf(outcome.reason);
     const error = refusalOfItem(parts, reason, { item, index, call });
     if (error instanceof Problem) return error;
     throw error;
