@@ -412,7 +412,7 @@ function createRecordReader(resource: Resource, metrics: Metrics): ReadRecord {
 /** The record can't be looked up but may be there: the caller must not take it for not written. */
 function rethrowAsUnknown(error: unknown): never {
   if (!(error instanceof Problem) || error.status < 500) throw error;
-  throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+  throw error.asUnknown();
 }
 
 function rethrowAsProblem(error: unknown): never {

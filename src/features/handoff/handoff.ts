@@ -400,7 +400,7 @@ async function findMade(
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     if (!(needsApproval && mayExist) && mayPass(error)) return undefined;
-    throw new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true, externalId });
+    throw error.asUnknown({ externalId });
   }
 }
 

@@ -295,8 +295,7 @@ class AcceptedHandoffs implements Handoffs {
       if (failure.code === 'crm_unavailable') throw error;
       // The answer of the database may have been lost: then it is stored, and delivered later.
       if (failure.code !== 'store_unavailable' && !isUnknown(error)) throw failure;
-      const { code, message, facts } = isInUse(failure) ? failure : error;
-      throw new Problem(code, message, { ...facts, outcomeUnknown: true, externalId: handoff.externalId });
+      throw (isInUse(failure) ? failure : error).asUnknown({ externalId: handoff.externalId });
     });
     if (typeof stored === 'string') return stored;
     this.#noteAccepted();

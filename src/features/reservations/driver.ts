@@ -103,6 +103,5 @@ function isHarmless(error: unknown): boolean {
 
 /** Something may have been made, and the job goes on with it: the caller must not take it for not done. */
 function unfinished(error: unknown): unknown {
-  if (!(error instanceof Problem)) return error;
-  return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
+  return error instanceof Problem ? error.asUnknown() : error;
 }

@@ -412,6 +412,11 @@ export class Problem extends Error {
   get status(): number {
     return this.facts.status ?? problems[this.code].status;
   }
+
+  /** For where something may have been carried out: the caller must not take it for not done. */
+  asUnknown(facts: Pick<ProblemFacts, 'externalId'> = {}): Problem {
+    return new Problem(this.code, this.message, { ...this.facts, outcomeUnknown: true, ...facts });
+  }
 }
 
 export async function withSecondLook<T>(work: () => T | Promise<T>): Promise<T> {

@@ -195,12 +195,6 @@ async function handOffAll(
   }
 }
 
-/** A call for all items may have been carried out before, whatever keeps one from being stored. */
-function asUnknown(error: unknown): unknown {
-  if (!(error instanceof Problem) || !isPassing(error)) return error;
-  return new Problem(error.code, error.message, { ...error.facts, outcomeUnknown: true });
-}
-
 /** `isCallLost`: this request has made a call for all of them that may have been carried out. */
 async function handOffEach(
   parts: HandoffParts,
@@ -215,7 +209,9 @@ async function handOffEach(
 ): Promise<Outcome[]> {
   const isContinued = claim?.continued === true;
   const mayExist = isContinued || isCallLost;
-  const reasonOf = isCallLost ? asUnknown : (error: unknown) => error;
+  // The call may have been carried out, whatever keeps an item from being stored.
+  const reasonOf = (error: unknown) =>
+    isCallLost && error instanceof Problem && isPassing(error) ? error.asUnknown() : error;
   await claim?.confirmOwnership().catch((error: unknown) => {
     throw reasonOf(error);
   });
