@@ -19,24 +19,23 @@ const item = (name: string, change: object = {}) => ({
 const renamed = (name: string, to: string, change: object = {}) =>
   item(name, { result: { name: to, source: 'hotelbeds', details: {} }, ...change });
 
-/** Sends an update of items that have records: the org carries it out, and is down before it has answered. */
+/** The calls of a trip: one finds the records of its items, one reads them, one writes. */
+const callsOfTrip = { match: { path: '/composite', method: 'POST' }, times: 3 };
+
+/** Sends an update of items that have records: the org carries it out, and is down before it has answered the last of `calls`. */
 async function interruptUpdate(
   org: Org,
   send: () => Promise<Response>,
+  calls = callsOfTrip,
   meanwhile: () => Promise<unknown> = async () => {},
 ): Promise<Response> {
-  // The call that writes, after the one that finds the records and the one that reads them.
-  const hung = await org.arm({
-    match: { path: '/composite', method: 'POST' },
-    effect: { kind: 'hold', stage: 'after' },
-    times: 3,
-  });
+  const hung = await org.arm({ ...calls, effect: { kind: 'hold', stage: 'after' } });
   const sent = send();
-  for (const count of [1, 2]) {
+  for (let count = 1; count < calls.times; count++) {
     await hung.hit(count);
     await hung.release();
   }
-  await hung.hit(3);
+  await hung.hit(calls.times);
   await org.arm({ match: {}, effect: { kind: 'down' } });
   await meanwhile();
   return sent;
@@ -248,15 +247,8 @@ describe('an update that was interrupted, and stored', () => {
       });
     await eventually(async () => assert.equal((await send(item('c'))).status, 201));
     await gateway.org.edit('Quote__c', { Trip_Id__c: trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
-    const hung = await gateway.org.arm({
-      match: { method: 'PATCH' },
-      effect: { kind: 'hold', stage: 'after' },
-      times: 1,
-    });
-    const sent = send(renamed('c', 'x'));
-    await hung.hit();
-    await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
-    const answer = await sent;
+    const write = { match: { path: '/', method: 'PATCH' }, times: 1 };
+    const answer = await interruptUpdate(gateway.org, () => send(renamed('c', 'x')), write);
     assert.equal(answer.status, 202);
     await gateway.org.edit('Quote__c', { Name__c: 'x' }, { Name__c: 'changed since' });
     await gateway.org.disarm();
@@ -282,7 +274,7 @@ async function interruptTrip(
   await gateway.org.edit('Quote__c', { Trip_Id__c: body.trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
   const headers = { 'idempotency-key': randomUUID() };
   const send = () => gateway.request('/api/v1/handoffs', { body: { ...body, items }, headers });
-  return { answer: await interruptUpdate(gateway.org, send, meanwhile), send, body };
+  return { answer: await interruptUpdate(gateway.org, send, callsOfTrip, meanwhile), send, body };
 }
 
 async function assertConflict(gateway: TestGateway, id = ''): Promise<void> {
