@@ -2,7 +2,7 @@ import type { Call } from '../platform/base/call.ts';
 import { Problem } from '../platform/base/problem.ts';
 import { ownerField } from '../records/created-by.ts';
 import type { ListedRecord, ListQuery, RecordPage, StoredRecord } from '../records/records.ts';
-import { type Resource } from '../records/resource.ts';
+import type { Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
 import { queryPath, readPage } from './batching/find.ts';
 import { type CrmRow, readKey, readPath, readTimestamp } from './mapping/records.ts';

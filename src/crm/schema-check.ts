@@ -1,6 +1,6 @@
 import type { Misfit, Need } from '../records/org-fit.ts';
 import type { OrgType } from '../records/org-types.ts';
-import { type Constant, type Field, type Resource } from '../records/resource.ts';
+import type { Constant, Field, Resource } from '../records/resource.ts';
 import { searchedFields } from '../records/search.ts';
 import { type Described, type DescribedField, type DescribedObject, isRequired } from './describe.ts';
 import { columnOf, isNotThere } from './usable-columns.ts';

@@ -7,7 +7,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { isHung, isUnavailable, orUnavailable } from '../../platform/store/failures.ts';
 import { packAnswer, storedBytes } from './answer-text.ts';
 import { type ClaimRow, ClaimsTable, type Completion, type EarlierClaim, identify } from './claims-table.ts';
-import { type ClaimKey, type KeyedRequest, type StoredAnswer } from './keyed-request.ts';
+import type { ClaimKey, KeyedRequest, StoredAnswer } from './keyed-request.ts';
 import { LeasesTable } from './leases-table.ts';
 
 /*

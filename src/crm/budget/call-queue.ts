@@ -1,7 +1,7 @@
 import { monotonicMs } from '../../platform/base/chance.ts';
 import { FairQueue } from '../../platform/base/concurrency.ts';
 import { Allowance } from './allowance.ts';
-import { type BudgetLimits } from './bucket.ts';
+import type { BudgetLimits } from './bucket.ts';
 
 export const mostHeavyParts = 5;
 

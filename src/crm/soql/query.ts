@@ -1,7 +1,7 @@
 import type { Visible } from '../../platform/base/call.ts';
 import type { ChangePosition } from '../../records/changes.ts';
 import { ownerField } from '../../records/created-by.ts';
-import { type Field, type OwnerRule, type Resource } from '../../records/resource.ts';
+import type { Field, OwnerRule, Resource } from '../../records/resource.ts';
 import { searchedTexts } from '../../records/search.ts';
 
 /** Escapes that SOQL knows; any other backslash is an error (SOQL and SOSL Reference, Quoted String Escape Sequences). */

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { ChangedRecord } from '../../records/changes.ts';
 import { comparedBy } from '../../records/org-types.ts';
 import type { FieldValues, RecordRef, StoredRecord } from '../../records/records.ts';
-import { type Resource } from '../../records/resource.ts';
+import type { Resource } from '../../records/resource.ts';
 import { folded, searchText } from '../../records/search.ts';
 
 export const filterColumns = ['trip_id', 'member_id', 'consumer_id', 'status', 'email'] as const;

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type PackedAnswer, packAnswer } from '../../api/idempotency/answer-text.ts';
 import { completeForPlan } from '../../api/idempotency/claims-table.ts';
-import { type StoredAnswer } from '../../api/idempotency/keyed-request.ts';
+import type { StoredAnswer } from '../../api/idempotency/keyed-request.ts';
 import type { Visible } from '../../platform/base/call.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';

@@ -1,7 +1,11 @@
 import { type Creator, creatorValues, ownerField } from '../../records/created-by.ts';
-
-import type { FieldValues, ListQuery, RecordPage, StoredRecord } from '../../records/records.ts';
-import { startPage } from '../../records/records.ts';
+import {
+  type FieldValues,
+  type ListQuery,
+  type RecordPage,
+  type StoredRecord,
+  startPage,
+} from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { folded, searchText } from '../../records/search.ts';
 import type { Row, Written } from './worlds-table.ts';

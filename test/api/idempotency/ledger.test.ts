@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { packAnswer } from '../../../src/api/idempotency/answer-text.ts';
 import { completeForPlan } from '../../../src/api/idempotency/claims-table.ts';
-import { type StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
+import type { StoredAnswer } from '../../../src/api/idempotency/keyed-request.ts';
 import { type Claim, createLedger, type Ledger } from '../../../src/api/idempotency/ledger.ts';
 import { Problem } from '../../../src/platform/base/problem.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';

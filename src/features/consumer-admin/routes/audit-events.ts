@@ -8,7 +8,7 @@ import {
   pageSchema,
   shownAs,
 } from '../../../api/routes/page.ts';
-import { type Audit } from '../../../identity/audit/audit.ts';
+import type { Audit } from '../../../identity/audit/audit.ts';
 import { type AuditEvent, auditActions, authorTypes } from '../../../identity/audit/audit-event.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
