@@ -213,6 +213,11 @@ export function hasChanged(): Problem {
   return new Problem('precondition_failed', detail);
 }
 
+/** The declaration of a 304 to If-None-Match, beside that of the 200 with these headers. */
+export function unchanged<Headers extends Record<string, string>>(headers: Headers) {
+  return { description: "It hasn't changed since the response with the tag in If-None-Match.", headers };
+}
+
 export const tagHeader = { ETag: 'Strong entity tag of the record, for If-Match and If-None-Match.' };
 
 /** Seconds; nothing is kept for longer. */

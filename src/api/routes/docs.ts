@@ -1,6 +1,7 @@
 import { Type } from 'typebox';
 import { Problem } from '../../platform/base/problem.ts';
 import { createReadablePage, type ReadablePage, remembered } from '../openapi/readable-page.ts';
+import { unchanged } from '../pipeline/request-head.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { answerWith, createStaticBody, prefersHtml } from '../static-body.ts';
 
@@ -15,11 +16,6 @@ const sharedHeaders = {
   Vary: 'Request headers that the response depends on.',
   ETag: 'Strong entity tag, for If-None-Match.',
 };
-const notModified = {
-  description: "It hasn't changed since the response with the tag in If-None-Match.",
-  headers: sharedHeaders,
-};
-
 export function docsRoutes({ document }: { document: () => string }): Route[] {
   const page = createReadablePage(path, document);
   return [documentRoute(document, page), scalarRoute(page), startRoute(page)];
@@ -48,7 +44,7 @@ function documentRoute(document: () => string, page: ReadablePage): Route {
         headers: sharedHeaders,
         otherMedia: ['text/html'],
       },
-      304: notModified,
+      304: unchanged(sharedHeaders),
     },
     problems: [],
     async handle({ headers }) {

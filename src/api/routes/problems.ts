@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Type } from 'typebox';
 import { Problem, type ProblemCode, problems } from '../../platform/base/problem.ts';
+import { escapeMarkup } from '../../platform/base/text.ts';
 import { exampleProblem, exampleRequestId, problemAnswer } from '../pipeline/answer.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { prefersHtml } from '../static-body.ts';
@@ -87,19 +88,15 @@ function asPage(code: ProblemCode): string {
   const { status, title, meaning, advice } = problems[code];
   return (
     `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">` +
-    `<title>${code}</title><style>${style}</style></head><body><main><h1>${escape(title)}</h1>` +
+    `<title>${code}</title><style>${style}</style></head><body><main><h1>${escapeMarkup(title)}</h1>` +
     `<p><code>${code}</code>, status ${status}</p>` +
-    `<h2>What happened</h2><p>${escape(plain(meaning))}</p>` +
-    `<h2>What to do</h2><p>${escape(plain(advice))}</p>` +
-    `<h2>Example</h2><pre>${escape(exampleOf(code))}</pre>` +
+    `<h2>What happened</h2><p>${escapeMarkup(plain(meaning))}</p>` +
+    `<h2>What to do</h2><p>${escapeMarkup(plain(advice))}</p>` +
+    `<h2>Example</h2><pre>${escapeMarkup(exampleOf(code))}</pre>` +
     `<p><a href="/v1/docs">The whole API</a></p></main></body></html>\n`
   );
 }
 
 function plain(text: string): string {
   return text.replaceAll('`', '');
-}
-
-function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

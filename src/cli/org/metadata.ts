@@ -1,3 +1,4 @@
+import { escapeMarkup } from '../../platform/base/text.ts';
 import { version } from '../../platform/base/version.ts';
 
 const head = '<?xml version="1.0" encoding="UTF-8"?>';
@@ -196,11 +197,7 @@ function elements(content: Content, depth: number): string {
     .map(([name, value]) =>
       Array.isArray(value)
         ? `${indent}<${name}>\n${elements(value as Content, depth + 1)}${indent}</${name}>\n`
-        : `${indent}<${name}>${escape(String(value))}</${name}>\n`,
+        : `${indent}<${name}>${escapeMarkup(String(value))}</${name}>\n`,
     )
     .join('');
-}
-
-function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

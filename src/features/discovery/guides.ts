@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { Marked, Renderer, type Tokens } from 'marked';
+import { escapeMarkup } from '../../platform/base/text.ts';
 
 export interface Guide {
   name: string;
@@ -52,14 +53,14 @@ export const guidePolicy = `default-src 'none'; style-src 'sha256-${styleHash}';
 export function guideHtml(guide: Guide, all: readonly Guide[], publicUrl: string): string {
   const links = all.map(
     (one) =>
-      `<li><a href="${pathOf(one.name)}"${one === guide ? ' aria-current="page"' : ''}>${escapeHtml(one.title)}</a></li>`,
+      `<li><a href="${pathOf(one.name)}"${one === guide ? ' aria-current="page"' : ''}>${escapeMarkup(one.title)}</a></li>`,
   );
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escapeHtml(guide.title)} · Handoff Gateway</title>
+<title>${escapeMarkup(guide.title)} · Handoff Gateway</title>
 <link rel="icon" href="data:,">
 <style>${style}</style>
 </head>
@@ -101,7 +102,7 @@ class GuideRenderer extends Renderer {
   override link({ href, tokens }: Tokens.Link): string {
     const text = this.parser.parseInline(tokens);
     const target = linkTo(href);
-    return /^(https:\/\/|\/|#)/.test(target) ? `<a href="${escapeHtml(target)}">${text}</a>` : text;
+    return /^(https:\/\/|\/|#)/.test(target) ? `<a href="${escapeMarkup(target)}">${text}</a>` : text;
   }
 
   override codespan(token: Tokens.Codespan): string {
@@ -118,11 +119,11 @@ class GuideRenderer extends Renderer {
   }
 
   override html({ text }: Tokens.HTML | Tokens.Tag): string {
-    return escapeHtml(text);
+    return escapeMarkup(text);
   }
 
   override image({ text }: Tokens.Image): string {
-    return escapeHtml(text);
+    return escapeMarkup(text);
   }
 }
 
@@ -131,12 +132,4 @@ function anchorOf(title: string): string {
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
     .replaceAll(' ', '-');
-}
-
-function escapeHtml(text: string): string {
-  return text
-    .replaceAll('&', '&amp;')
-    .replaceAll('<', '&lt;')
-    .replaceAll('>', '&gt;')
-    .replaceAll('"', '&quot;');
 }

@@ -177,7 +177,7 @@ export const problems = {
   idempotency_in_progress: {
     status: 409,
     title: 'The first request with this key is still running',
-    meaning: "An earlier request with the same Idempotency-Key hasn't finished yet. This one did nothing.",
+    meaning: `An earlier request with the same Idempotency-Key, or one that writes the same record, hasn't finished yet. ${unknownOutcome}`,
     advice: 'Wait as long as Retry-After says and send the same request with the same key.',
     example: {
       detail: 'The first request with this key is still running; send the same request again a little later.',

@@ -54,6 +54,19 @@ function escaped(character: string): string {
     .join('');
 }
 
+const entities: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** For text and attributes of HTML and XML. */
+export function escapeMarkup(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => entities[character] as string);
+}
+
 export function escapeLines(text: string): string {
   return asciiLines.test(text) ? text : text.split('\n').map(escapeInvisible).join('\n');
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { escapeDirections, escapeDirectionsInValues } from '../../../src/platform/base/text.ts';
+import { escapeDirections, escapeDirectionsInValues, escapeMarkup } from '../../../src/platform/base/text.ts';
 
 const turning = ['\u061c', '\u200e', '\u200f', '\u202a', '\u202e', '\u2066', '\u2069'];
 const text = fc.string({ unit: fc.constantFrom(...turning, '\\', '"', 'u202e', 'a', 'é', '😀') });
@@ -29,4 +29,8 @@ describe('JSON with what turns the direction of a text as escapes', () => {
     );
     assert.equal(escapeDirectionsInValues('"\\u202E"'), '"\\\\u202e"');
   });
+});
+
+it('in markup a text is only a text, in quotes too', () => {
+  assert.equal(escapeMarkup(`<a b="c" d='e'>&amp;`), '&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;amp;');
 });

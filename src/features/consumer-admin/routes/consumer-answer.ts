@@ -1,4 +1,4 @@
-import { requireMatch, userAgentOf } from '../../../api/pipeline/request-head.ts';
+import { requireMatch, unchanged, userAgentOf } from '../../../api/pipeline/request-head.ts';
 import type { Input } from '../../../api/route.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { Authority } from '../../../identity/consumers/authority.ts';
@@ -14,10 +14,7 @@ export const tagHeaders = {
 };
 export const readAnswers = {
   200: { description: 'The consumer.', headers: tagHeaders },
-  304: {
-    description: "The consumer hasn't changed since the response with the tag in If-None-Match.",
-    headers: tagHeaders,
-  },
+  304: unchanged(tagHeaders),
 };
 
 type Request = Pick<Input<object, 'ignored', unknown>, 'consumer' | 'address' | 'headers' | 'call'>;

@@ -1,5 +1,5 @@
 import { Type } from 'typebox';
-import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import { unchanged, unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
   type CursorCodec,
@@ -208,10 +208,7 @@ function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
         schema: handoffSchema,
         headers: tagHeader,
       },
-      304: {
-        description: "It hasn't changed since the response with the tag in If-None-Match.",
-        headers: tagHeader,
-      },
+      304: unchanged(tagHeader),
     },
     problems: ['not_found', 'store_unavailable'],
     events: { resource: 'handoff', data: handoffEventSchema, examples: handoffEventExamples },

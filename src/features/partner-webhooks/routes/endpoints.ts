@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
-import { isConditional, requireMatch, unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import {
+  isConditional,
+  requireMatch,
+  unchanged,
+  unlessNotModified,
+} from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import {
   type CursorCodec,
@@ -116,10 +121,7 @@ function readRoute(endpoints: EndpointAdministration): Route {
     request: { params: idParams },
     answers: {
       200: { description: 'The endpoint.', schema: endpointSchema, headers },
-      304: {
-        description: "The endpoint hasn't changed since the response with the tag in If-None-Match.",
-        headers,
-      },
+      304: unchanged(headers),
     },
     problems,
     events: {

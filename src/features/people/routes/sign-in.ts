@@ -4,6 +4,7 @@ import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { randomBytes } from '../../../platform/base/chance.ts';
 import { Problem } from '../../../platform/base/problem.ts';
+import { escapeMarkup } from '../../../platform/base/text.ts';
 import type { Log } from '../../../platform/observability/log.ts';
 import { SecretsUnavailable } from '../../../platform/secrets/secrets-manager.ts';
 import { claimElsewhere, personOf } from '../person.ts';
@@ -149,15 +150,6 @@ interface Refusal {
   text: string;
 }
 
-const entities: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-const escapeHtml = (text: string) => text.replace(/[&<>"']/g, (character) => entities[character] as string);
-
 const pageHeaders = {
   'cache-control': 'no-store',
   'referrer-policy': 'no-referrer',
@@ -172,12 +164,12 @@ function refusalPage({ status, title, text }: Refusal): RouteAnswer {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>${escapeHtml(title)} – Handoff Gateway</title>
+<title>${escapeMarkup(title)} – Handoff Gateway</title>
 </head>
 <body>
 <main>
-<h1>${escapeHtml(title)}</h1>
-<p>${escapeHtml(text)}</p>
+<h1>${escapeMarkup(title)}</h1>
+<p>${escapeMarkup(text)}</p>
 <p><a href="/console/sign-in">Try again</a> or <a href="/console/">go to the console</a>.</p>
 </main>
 </body>

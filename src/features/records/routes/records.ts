@@ -5,6 +5,7 @@ import {
   readFreshness,
   requireMatch,
   tagHeader,
+  unchanged,
   unlessNotModified,
 } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route, type RouteAnswer } from '../../../api/route.ts';
@@ -135,10 +136,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
         schema: representationSchema(context.withMember ?? resource),
         headers: { ...tagHeader, ...shared.agedHeader },
       },
-      304: {
-        description: "The record hasn't changed since the response with the tag in If-None-Match.",
-        headers: { ...tagHeader, ...shared.agedHeader },
-      },
+      304: unchanged({ ...tagHeader, ...shared.agedHeader }),
     },
     problems: ['not_found', ...crmProblems],
     events: { resource: resource.name, examples: updateExample(resource) },

@@ -3,6 +3,7 @@ import {
   isConditional,
   requireMatch,
   tagHeader,
+  unchanged,
   unlessNotModified,
 } from '../../../api/pipeline/request-head.ts';
 import { patterns } from '../../../api/pipeline/schema-faults.ts';
@@ -216,10 +217,7 @@ function readRoute({ reservations, memberSource }: ReservationParts): Route {
     request: { params: idParams, query: Type.Object(includeParameter, { additionalProperties: false }) },
     answers: {
       200: { description: 'The reservation.', schema: reservationSchema, headers: tagHeader },
-      304: {
-        description: "It hasn't changed since the response with the tag in If-None-Match.",
-        headers: tagHeader,
-      },
+      304: unchanged(tagHeader),
     },
     problems: ['not_found', 'store_unavailable', ...crmProblems],
     events: { resource: 'reservation', examples: reservationEventExamples },

@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
-import { ageHeader, readFreshness, unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import {
+  ageHeader,
+  readFreshness,
+  unchanged,
+  unlessNotModified,
+} from '../../../api/pipeline/request-head.ts';
 import { defineRoute, type Route } from '../../../api/route.ts';
 import { allows, type Consumer } from '../../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../../identity/consumers/permissions.ts';
@@ -100,10 +105,7 @@ export function tripRoute(tools: TripParts): Route {
     },
     answers: {
       200: { description: 'The trip.', schema: tripSchema(known ?? resourcesOf()), headers: tagHeader },
-      304: {
-        description: "It hasn't changed since the response with the tag in If-None-Match.",
-        headers: tagHeader,
-      },
+      304: unchanged(tagHeader),
     },
     problems: ['not_found', 'store_unavailable', ...crmProblems],
     async handle({ params, headers, consumer, call }) {
