@@ -1,4 +1,5 @@
 import type { Call } from '../platform/base/call.ts';
+import { startOf } from '../platform/base/text.ts';
 import type { FieldValues } from './records.ts';
 import { boolean, type Resource, text } from './resource.ts';
 
@@ -48,8 +49,8 @@ export function creatorValues({ consumerId, consumerName, actor, subject }: Crea
   return {
     verified: String(subject !== undefined),
     consumer_id: consumerId,
-    ...(consumerName !== undefined && { consumer_name: cut(consumerName) }),
-    ...(actor !== undefined && { actor: cut(actor) }),
+    ...(consumerName !== undefined && { consumer_name: startOf(consumerName, maxLength) }),
+    ...(actor !== undefined && { actor: startOf(actor, maxLength) }),
   };
 }
 
@@ -60,9 +61,4 @@ export function creatorOf({ fields }: Pick<Resource, 'fields'>, creator: Creator
 export function viewOfCreator(creator: Creator & { consumerId: string }) {
   const { consumerId, consumerName = null, actor = null, subject } = creator;
   return { consumer_id: consumerId, consumer_name: consumerName, actor, verified: subject !== undefined };
-}
-
-/** No record is refused because a name is long: what does not fit is cut, never within a character. */
-function cut(long: string): string {
-  return long.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '');
 }

@@ -170,6 +170,8 @@ describe('names in errors', () => {
 
   it('is bounded and one line', () => {
     assert.ok(scrub('word '.repeat(1000), quote).length <= 300);
+    const long = scrub(`${'x'.repeat(299)}😀`, quote);
+    assert.equal(long, 'x'.repeat(299), 'no half of a character at the end: the database refuses it');
     assert.equal(scrub('a\r\n\tb', undefined), 'a b');
     assert.doesNotMatch(scrub('<<b>script>x<</b>/script>', undefined), /<[/a-z]/);
   });

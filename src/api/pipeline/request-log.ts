@@ -5,7 +5,7 @@ import { apiKeyPattern, maxCredentialLength } from '../../identity/consumers/cre
 import { modeOf } from '../../platform/base/call.ts';
 import { monotonicMs, randomUUID } from '../../platform/base/chance.ts';
 import { readTraceContext, type Span } from '../../platform/base/span.ts';
-import { escapeInvisible } from '../../platform/base/text.ts';
+import { escapeInvisible, startOf } from '../../platform/base/text.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { Tracing } from '../../platform/observability/tracing.ts';
@@ -187,10 +187,8 @@ function publicKeyIn(header: string | string[] | undefined): string | null {
   if (text === '') return null;
   const isKey = text.length <= maxCredentialLength && apiKeyExpression.test(text);
   if (isKey) return text;
-  return escapeInvisible(text.length <= shorterThanSecrets ? text : `${text.slice(0, 8)}…`).slice(
-    0,
-    maxShownKey,
-  );
+  const shown = text.length <= shorterThanSecrets ? text : `${startOf(text, 8)}…`;
+  return startOf(escapeInvisible(shown), maxShownKey);
 }
 
 /** The API key; undefined for the name of a public key, which contains a slash. */

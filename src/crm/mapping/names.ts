@@ -1,3 +1,4 @@
+import { startOf } from '../../platform/base/text.ts';
 import type { Resource } from '../../records/resource.ts';
 
 const longestMessage = 300;
@@ -20,13 +21,12 @@ export function lookupFieldOf(resource: Resource): string | undefined {
 
 /** A text of the CRM in one bounded line without native ids: 15 or 18 letters and digits, at least one digit. */
 export function withoutIds(text: string): string {
-  return text
-    .slice(0, 4 * longestMessage)
+  const line = startOf(text, 4 * longestMessage)
     .replace(/\p{Cc}+/gu, ' ')
     .replace(/(?<![A-Za-z0-9])(?=[A-Za-z]*[0-9])(?:[A-Za-z0-9]{15}|[A-Za-z0-9]{18})(?![A-Za-z0-9])/g, '(id)')
     .replace(/\s+/g, ' ')
-    .trim()
-    .slice(0, longestMessage);
+    .trim();
+  return startOf(line, longestMessage);
 }
 
 /**
@@ -34,15 +34,14 @@ export function withoutIds(text: string): string {
  * columns named as in the API.
  */
 export function scrub(text: string, resource: Resource | undefined): string {
-  const plain = text
-    .slice(0, 4 * longestMessage)
+  const plain = startOf(text, 4 * longestMessage)
     .replace(/<(?:br|\/?(?:p|li|div))\b[^<>]*>/gi, ' ')
     .replace(/<\/?[a-z][^<>]*>/gi, '')
     // Rest of tags within tags.
     .replace(/<(?=[/a-z])/gi, '')
     .replace(/\b(?:Class|Trigger)\.[\w.]+:? line \d+, column \d+/g, ' ');
   const named = withoutIds(plain).replace(/\b\w+\.\w+\b|\b\w+\b/g, (word) => apiNameOf(word, resource));
-  return named.slice(0, longestMessage);
+  return startOf(named, longestMessage);
 }
 
 function apiNameOf(word: string, resource: Resource | undefined): string {

@@ -1,4 +1,5 @@
 import { Problem, type ProblemCode, type ProblemFacts } from '../../platform/base/problem.ts';
+import { startOf } from '../../platform/base/text.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CrmError, CrmFailure, FailureFacts, FailureKind } from '../failure.ts';
@@ -124,7 +125,7 @@ function rejected(
 ): Problem {
   const faults = errors.map((error) => faultOf(error, resource));
   const texts = faults.map(({ pointer, message }) => (pointer ? `${pointer.slice(2)}: ${message}` : message));
-  const detail = texts.join('; ').replaceAll('.; ', '; ').slice(0, longestDetail);
+  const detail = startOf(texts.join('; ').replaceAll('.; ', '; '), longestDetail);
   return new Problem('crm_rejected', `The CRM refused the record: ${detail}`, { ...facts, errors: faults });
 }
 

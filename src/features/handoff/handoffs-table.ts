@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Mode } from '../../platform/base/call.ts';
 import { now } from '../../platform/base/chance.ts';
+import { startOf } from '../../platform/base/text.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { deadlineFromNow, forgetRows, type Held, leasesOf } from '../../platform/store/leases.ts';
 import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
@@ -452,7 +453,7 @@ async function storeOutcomes(
       ${ofAttempt(({ startedAt }) => readAt - startedAt)}::double precision[],
       ${ofAttempt(({ startedAt, endedAt }) => Math.round(endedAt - startedAt))}::integer[],
       ${ofAttempt(({ failure }) => failure?.code ?? null)}::text[],
-      ${ofAttempt(({ failure }) => failure?.detail.slice(0, longestDetail) ?? null)}::text[])
+      ${ofAttempt(({ failure }) => (failure && startOf(failure.detail, longestDetail)) ?? null)}::text[])
       as done (external_id, fence, status, native_id, problem, may_exist, failures, pause, ms_ago, ms, code, detail)
     where h.external_id = done.external_id and h.fence = done.fence
       and (h.status = 'accepted' or (h.status = 'failed' and done.status = 'created'))

@@ -1,6 +1,6 @@
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { type Claims, claimsThatCount, mayActAs } from '../../identity/consumers/people.ts';
-import { escapeInvisible } from '../../platform/base/text.ts';
+import { escapeInvisible, startOf } from '../../platform/base/text.ts';
 
 export interface SignedInPerson {
   subject: string;
@@ -30,7 +30,7 @@ export function personOf(token: Readonly<Record<string, unknown>>): SignedInPers
 /** As it is shown and stored: people are compared by it, so what cannot be seen must not tell two apart. */
 function textOf(value: unknown): string | null {
   if (typeof value !== 'string' || !/\S/.test(value)) return null;
-  return escapeInvisible(value).slice(0, maxActor);
+  return startOf(escapeInvisible(value), maxActor);
 }
 
 export function consumersOf(

@@ -14,7 +14,13 @@ import {
   leaseEnd,
   leasesOf,
 } from '../../platform/store/leases.ts';
-import { changeInChunks, interval, isRowVisible, timeNow } from '../../platform/store/statements.ts';
+import {
+  changeInChunks,
+  interval,
+  isRowVisible,
+  jsonText,
+  timeNow,
+} from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
 import type {
@@ -368,7 +374,7 @@ function moving({ id, fence }: Plan, move: Move) {
       looks_again = ${looksAgain === true}, attention = ${attention ?? null},
       table_reference = coalesce(${table?.reference ?? null}, p.table_reference),
       table_status = coalesce(${table?.status ?? null}, p.table_status),
-      refusal = coalesce(${refusal ? JSON.stringify(refusal) : null}::jsonb, p.refusal),
+      refusal = coalesce(${refusal ? jsonText(refusal) : null}::jsonb, p.refusal),
       owed = case when ${outcome !== undefined} then null else p.owed end,
       ${ends ? sql`${lease.end},` : sql``} next_attempt_at = now() + ${interval(again ?? 0)}
     where p.id = ${id} and ${lease.isOf(fence)}

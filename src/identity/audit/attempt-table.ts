@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { dayMs } from '../../platform/base/moment.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, interval } from '../../platform/store/statements.ts';
+import { changeInChunks, interval, jsonText } from '../../platform/store/statements.ts';
 import { type Attempt, type AttemptResult, type AttemptSum, firstAttemptIdOf } from './attempt.ts';
 
 export interface StoredAttempt extends Attempt {
@@ -61,7 +61,7 @@ export class AttemptTable {
       insert into authentication_attempts
         (id, attempted_at, consumer_id, endpoint, result, request_id, client_address, user_agent, api_key, person, status)
       select id, "timestamp", consumer_id, endpoint, result, request_id, address, user_agent, api_key, ${personIfKept}, status
-      from json_to_recordset(${JSON.stringify(attempts)}::json) as attempt (
+      from json_to_recordset(${jsonText(attempts)}::json) as attempt (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
         address text, user_agent text, api_key text, person text, status smallint)
       on conflict do nothing`.execute(this.#database.sql);
@@ -88,7 +88,7 @@ export class AttemptTable {
         case "by" when 'network' then minute end, case "by" when 'network' then name end,
         case "by" when 'consumer' then minute end,
         case "by" when 'alike' then minute end, case "by" when 'alike' then name end, jsonb_build_object(id, "count")
-      from json_to_recordset(${JSON.stringify(totals)}::json) as total (
+      from json_to_recordset(${jsonText(totals)}::json) as total (
         id uuid, "timestamp" timestamptz, consumer_id text, endpoint text, result text, request_id text,
         address text, user_agent text, api_key text, person text, status smallint,
         minute timestamptz, "by" text, name text, "count" integer)

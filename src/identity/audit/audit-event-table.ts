@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { dayMs } from '../../platform/base/moment.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks } from '../../platform/store/statements.ts';
+import { changeInChunks, jsonText } from '../../platform/store/statements.ts';
 import { firstAttemptIdOf } from './attempt.ts';
 import type { AuditAction, AuditEvent } from './audit-event.ts';
 
@@ -36,7 +36,7 @@ export async function addAuditEvents(
   const added = await sql<{ id: string }>`
     insert into audit_events (id, action, actor_id, target_id, event)
     select id, action, actor_id, target_id, event
-    from json_to_recordset(${JSON.stringify(rows, storable)}::json) as added (
+    from json_to_recordset(${jsonText(rows)}::json) as added (
       id uuid, action text, actor_id text, target_id text, event jsonb)
     on conflict do nothing
     returning id`.execute(transaction);
@@ -87,9 +87,4 @@ export class AuditEventTable {
         select id from audit_events where id < ${boundary}::uuid order by id limit ${limit})`;
     return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
-}
-
-/** The database holds no half of a surrogate pair and no NUL; one event with such a text must not keep out the others. */
-function storable(_: string, value: unknown): unknown {
-  return typeof value === 'string' ? value.toWellFormed().replaceAll('\0', '\ufffd') : value;
 }

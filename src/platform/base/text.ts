@@ -54,6 +54,11 @@ function escaped(character: string): string {
     .join('');
 }
 
+/** At most so many UTF-16 units, and no half of a character at the end. */
+export function startOf(text: string, units: number): string {
+  return text.length <= units ? text : text.slice(0, units).replace(/[\ud800-\udbff]$/, '');
+}
+
 const entities: Record<string, string> = {
   '&': '&amp;',
   '<': '&lt;',

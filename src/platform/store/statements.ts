@@ -12,6 +12,16 @@ import { isStatementTimeout } from './failures.ts';
 /** The time of the transaction, to the millisecond as answers show it: what is stored is what is shown. */
 export const timeNow = sql.raw("date_trunc('milliseconds', now())");
 
+/**
+ * JSON for a statement, of texts from anywhere. PostgreSQL takes no half of a surrogate pair and no NUL: they are replaced, so that one
+ * row doesn't keep out the others.
+ */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) =>
+    typeof inner === 'string' ? inner.toWellFormed().replaceAll('\0', '\ufffd') : inner,
+  );
+}
+
 export function interval(seconds: number) {
   return sql`make_interval(secs => ${seconds}::double precision)`;
 }

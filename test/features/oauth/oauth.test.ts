@@ -386,6 +386,14 @@ describe('tokens, on two replicas', { skip: postgres === undefined && process.en
       });
     };
 
+    test('and recorded, whatever text a client is called', async () => {
+      // With its escapes it is cut within the last character.
+      await calls.ask({ client_id: `${'\u0001'.repeat(10)}aaa😀`, client_secret: 'x' });
+      const partner = await calls.newPartner();
+      await calls.tokenFor(calls.withPair(partner));
+      assert.equal((await attemptsOf(partner.id, 1)).length, 1);
+    });
+
     test('and recorded, without ever being written down', async () => {
       const partner = await calls.newPartner();
       const client_assertion = await assertionOf(partner, issuer);
