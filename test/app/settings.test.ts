@@ -91,6 +91,8 @@ describe('settings', () => {
     assert.equal(prod.crm.audience, 'https://login.example.com');
     assert.equal(prod.crm.privateKeySecret, 'crm/prod/private-key');
     assert.equal(prod.port, 1);
+    // As a file of variables with CRLF sets it.
+    assert.equal(loadSettings({ HANDOFF_ENVIRONMENT: 'prod\r' }, file).crm.clientId, 'prod');
   });
 
   test('every fault is named at once, with its variable', () => {
@@ -385,6 +387,8 @@ describe('settings', () => {
   test('a file that is not there, no JSON or no object is refused in words', () => {
     assert.match(faultsOf({}, join(dir, 'none.json')).join(), /none\.json can't be read/);
     assert.match(faultsOf({}, configFile('{')).join(), /isn't JSON/);
+    const [fault] = faultsOf({}, configFile(`{"vault":{"token":'hvs.secret'}}`));
+    assert.match(fault ?? '', /isn't JSON: Unexpected token '''$/);
     assert.match(faultsOf({}, configFile('[]')).join(), /must hold an object/);
   });
 });

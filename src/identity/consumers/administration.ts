@@ -25,7 +25,7 @@ import type { ConsumerDirectory } from './directory.ts';
 import type { Keys } from './keys.ts';
 import { peopleSince } from './people.ts';
 import { checkPermissions, type FieldNames } from './permissions.ts';
-import { commandLine, recordChange, waitingEvents } from './record-changes.ts';
+import { commandLine, type EventArchive, recordChange, waitingEvents, withRoom } from './record-changes.ts';
 import { rotateCredentials } from './rotation.ts';
 import { BrokenConsumer, undefinedIfBroken } from './stored-consumer.ts';
 import { confirmPlace, leavePlace, takePlace } from './test-families.ts';
@@ -106,6 +106,7 @@ interface AdministrationOptions {
   graceWindowHours: number;
   /** Milliseconds since 1970. */
   clock: () => number;
+  archive: EventArchive | undefined;
 }
 
 export function createConsumerAdministration(options: AdministrationOptions): ConsumerAdministration {
@@ -119,8 +120,9 @@ export function createConsumerAdministration(options: AdministrationOptions): Co
   ): Promise<Consumer> {
     const saved = await changing(async () => {
       const { consumer, version } = await findIn(store, id);
-      const changed = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
-      if (authority) await checkAuthority(authority, consumer, changed, options);
+      const recorded = recordChange(consumer, change(consumer), authorOf(authority), clock(), kind);
+      if (authority) await checkAuthority(authority, consumer, recorded, options);
+      const changed = await withRoom(recorded, options.archive);
       return save(consumer, { consumer: changed, version }, options);
     });
     await applyAndAnnounce(options, saved);

@@ -9,7 +9,7 @@ import { type CredentialPair, hashSecret, makeConsumerId, makeCredentialPair } f
 import type { Keys } from './keys.ts';
 import { createRevocationNotes } from './loss-guard.ts';
 import type { FieldNames } from './permissions.ts';
-import { commandLine, recordChange } from './record-changes.ts';
+import { commandLine, recordChange, withoutEvents } from './record-changes.ts';
 import {
   BrokenConsumer,
   consumerSecretName,
@@ -125,8 +125,7 @@ function createRevocation({
     if (found === undefined) return;
     const { consumer, version } = found;
     const { auditEvents: waiting = [] } = consumer;
-    // Audit events that this version cannot read stay: the newer one that wrote them records them.
-    const left = waiting.filter((event) => !eventIds.has((event as { id?: string } | null)?.id ?? ''));
+    const { auditEvents: left = [] } = withoutEvents(consumer, eventIds);
     if (consumer.revokedAt !== undefined && left.length === 0) {
       await secrets.delete(consumerSecretName(id), version);
     } else if (left.length < waiting.length) await save({ ...consumer, auditEvents: left }, version);

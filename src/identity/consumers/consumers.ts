@@ -4,7 +4,6 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { AttemptRecorder } from '../audit/attempt.ts';
-import type { AuditEvent } from '../audit/audit-event.ts';
 import { type ConsumerAdministration, createConsumerAdministration } from './administration.ts';
 import { type Authenticate, caughtUp, createAuthentication } from './authentication.ts';
 import type { Consumer } from './consumer.ts';
@@ -13,7 +12,7 @@ import { isConsumerId } from './credentials.ts';
 import { ConsumerDirectory } from './directory.ts';
 import { createKeys, type Keys } from './keys.ts';
 import type { FieldNames } from './permissions.ts';
-import { waitingEvents } from './record-changes.ts';
+import { type EventArchive, isWorthForgetting, waitingEvents } from './record-changes.ts';
 
 interface ConsumersOptions {
   secrets: SecretsManager;
@@ -27,8 +26,8 @@ interface ConsumersOptions {
   cache?: SharedCache | undefined;
   environment?: string;
   audit?: AttemptRecorder;
-  /** Where changes of consumers are recorded; without it they wait in the consumers' records. */
-  auditEvents?: { keep(events: readonly AuditEvent[]): Promise<void> };
+  /** Without it changes wait in the consumers' records. */
+  auditEvents?: EventArchive;
   fieldNames?: FieldNames;
   /** How long a rotated pair stays valid unless a rotation sets another time; a day if left out. */
   graceWindowHours?: number;
@@ -77,6 +76,7 @@ export function createConsumers(options: ConsumersOptions): Consumers {
       fieldNames,
       graceWindowHours,
       clock,
+      archive: options.auditEvents,
     }),
     keys,
     start: async () => {
@@ -91,15 +91,13 @@ export function createConsumers(options: ConsumersOptions): Consumers {
   };
 }
 
-const forgottenAtOnce = 10;
-
 /**
  * Takes the changes that wait in records to the archive, and then out of the records. `stop` resolves once no write is under
  * way: the caller closes the secrets manager next.
  */
 function archiveChanges(
   store: Pick<ConsumerStore, 'forgetEvents'>,
-  archive: ConsumersOptions['auditEvents'],
+  archive: EventArchive | undefined,
 ): { take(consumer: Consumer): void; stop(): Promise<unknown> } {
   const underWay = new Set<string>();
   const writes = new Set<Promise<void>>();
@@ -119,7 +117,7 @@ function archiveChanges(
     void archive
       .keep(events)
       .then(() => {
-        if (stopped || (revokedAt === undefined && events.length < forgottenAtOnce)) return undefined;
+        if (stopped || (revokedAt === undefined && !isWorthForgetting(consumer))) return undefined;
         return forget(id, events);
       })
       .finally(() => underWay.delete(last));

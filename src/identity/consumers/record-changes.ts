@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { Problem } from '../../platform/base/problem.ts';
+import { inTime } from '../../platform/base/waiting.ts';
 import {
   type AuditAction,
   type AuditEvent,
@@ -21,6 +22,15 @@ import { type PublicKey, thumbprintOf } from './public-keys.ts';
 const maxWaiting = 40;
 /** Their bytes, so that the record fits what secrets managers hold (AWS: 64 KiB) beside its pairs. */
 const maxWaitingBytes = 16 * 1024;
+const forgottenAtOnce = 10;
+/** How long a change waits for the archive, where there is no room without it. */
+const keepMs = 5000;
+
+/** Where changes of consumers are recorded. */
+export interface EventArchive {
+  /** Resolves once it has all of them, however long that takes. */
+  keep(events: readonly AuditEvent[]): Promise<void>;
+}
 
 const fields = [
   'name',
@@ -70,7 +80,7 @@ function userName(): string {
   }
 }
 
-/** The record with the event of its change; `before`: null for a new one. Throws `Problem` conflict where too many wait. */
+/** The record with the event of its change; `before`: null for a new one. */
 export function recordChange(
   before: Consumer | null,
   after: Consumer,
@@ -85,11 +95,44 @@ export function recordChange(
     { ...author, action: kind ?? actionOf(before, after), target: { id, name }, changes },
     now,
   );
-  const auditEvents = [...(before?.auditEvents ?? []), event];
-  const isFull =
-    auditEvents.length > maxWaiting || Buffer.byteLength(JSON.stringify(auditEvents)) > maxWaitingBytes;
-  if (isFull && auditEvents.length > 1 && kind !== 'consumer.revoked') throw tooManyWait();
-  return { ...after, auditEvents };
+  return { ...after, auditEvents: [...(before?.auditEvents ?? []), event] };
+}
+
+/**
+ * A changed record, without the events of earlier changes if they leave no room for the last one and the archive has them by now. Throws
+ * `Problem` conflict where it can't have them.
+ */
+export async function withRoom(changed: Consumer, archive: EventArchive | undefined): Promise<Consumer> {
+  if (hasRoom(changed)) return changed;
+  const earlier = waitingEvents(changed).slice(0, -1);
+  const late = () => tooManyWait();
+  if (archive === undefined) throw late();
+  await inTime(archive.keep(earlier), keepMs, late);
+  const kept = withoutEvents(changed, new Set(earlier.map(({ id }) => id)));
+  if (!hasRoom(kept)) throw late();
+  return kept;
+}
+
+function hasRoom({ auditEvents = [] }: Consumer): boolean {
+  return (
+    auditEvents.length <= 1 || (auditEvents.length <= maxWaiting && bytesOf(auditEvents) <= maxWaitingBytes)
+  );
+}
+
+/** Whether so much waits that it is worth another write of the record once the archive has it. */
+export function isWorthForgetting({ auditEvents = [] }: Consumer): boolean {
+  return auditEvents.length >= forgottenAtOnce || bytesOf(auditEvents) >= maxWaitingBytes / 4;
+}
+
+/** Those that this version cannot read stay: the newer one that wrote them records them. */
+export function withoutEvents(consumer: Consumer, ids: ReadonlySet<string>): Consumer {
+  const { auditEvents = [] } = consumer;
+  const left = auditEvents.filter((event) => !ids.has((event as { id?: string } | null)?.id ?? ''));
+  return { ...consumer, auditEvents: left };
+}
+
+function bytesOf(events: readonly unknown[]): number {
+  return Buffer.byteLength(JSON.stringify(events));
 }
 
 /** Oldest first. */

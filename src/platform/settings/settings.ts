@@ -51,7 +51,9 @@ function readConfigFile(named: string | undefined): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new SettingsError([`${path} isn't JSON: ${(error as Error).message}`]);
+    // V8 quotes the text around the fault, which may be a secret.
+    const fault = (error as Error).message.replace(/, (?:\.{3})?".*$/s, '');
+    throw new SettingsError([`${path} isn't JSON: ${fault}`]);
   }
 }
 

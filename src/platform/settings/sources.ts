@@ -24,7 +24,7 @@ export function assembleSettings(table: SettingsTable, file: unknown, env: NodeJ
   }
   const found = valuesOfFile(table, file, env, assembled.faults);
   const secretsManager =
-    env['SECRETS_MANAGER'] || found.get('secretsManager') || table['secretsManager']?.fallback;
+    variableIn(env, 'SECRETS_MANAGER') || found.get('secretsManager') || table['secretsManager']?.fallback;
   for (const [key, row] of Object.entries(table)) {
     if (row.onlyWith !== undefined && row.onlyWith !== secretsManager) continue;
     const variable = variableIn(env, row.env);
@@ -50,7 +50,8 @@ function valuesOfFile(
   const { environments, ...common } = file;
   const found = new Map(flatten(table, common, { prefix: '', faults }));
   const sections = readSections(table, environments, faults);
-  const chosen = env['HANDOFF_ENVIRONMENT'] || found.get('environment') || table['environment']?.fallback;
+  const chosen =
+    variableIn(env, 'HANDOFF_ENVIRONMENT') || found.get('environment') || table['environment']?.fallback;
   for (const [key, value] of sections.get(chosen) ?? []) found.set(key, value);
   return found;
 }

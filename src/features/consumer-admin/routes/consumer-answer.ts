@@ -1,10 +1,16 @@
-import { requireMatch, unchanged, userAgentOf } from '../../../api/pipeline/request-head.ts';
-import type { Input } from '../../../api/route.ts';
+import {
+  requireMatch,
+  unchanged,
+  unlessNotModified,
+  userAgentOf,
+} from '../../../api/pipeline/request-head.ts';
+import type { Input, RouteAnswer } from '../../../api/route.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
 import type { Authority } from '../../../identity/consumers/authority.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import { viewOfConsumer } from '../../../identity/consumers/consumer-view.ts';
 import type { Caller } from '../../../identity/consumers/scopes.ts';
+import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { wallMs } from '../../../platform/base/chance.ts';
 import { entityTag } from '../../../records/representation.ts';
 
@@ -45,6 +51,17 @@ export function conditionalAuthorityOf(request: Request): Authority {
 /** Leaves out what uses of the credentials change: they must not make a change fail. */
 function tagOf(consumer: Consumer): string {
   return entityTag(JSON.stringify(viewOfConsumer(consumer, wallMs(), noUses)));
+}
+
+/** With what is used of an allowance, which changes with each request and isn't in the tag: then there is no 304. */
+export async function readAnswer(
+  known: string | undefined,
+  consumer: Consumer,
+  { audit, allowances }: { audit: Pick<Audit, 'lastUses'>; allowances: Pick<Allowances, 'used'> },
+): Promise<RouteAnswer> {
+  const allowance = await allowances.used(consumer);
+  const answer = await consumerAnswer(consumer, audit, { allowance });
+  return allowance ? answer : unlessNotModified(known, answer);
 }
 
 export async function consumerAnswer(consumer: Consumer, audit: Pick<Audit, 'lastUses'>, more: object = {}) {

@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import {
   type CursorCodec,
@@ -29,6 +28,7 @@ import {
   conditionalAuthorityOf,
   consumerAnswer,
   noUses,
+  readAnswer,
   readAnswers,
   tagHeaders,
 } from './consumer-answer.ts';
@@ -190,8 +190,7 @@ function readRoute({ administration, audit, allowances }: ConsumersContext): Rou
     async handle({ params, headers: { 'if-none-match': known }, consumer: caller }) {
       const consumer = await administration.find(seen(params, caller));
       requireManaged(caller as Consumer, consumer);
-      const allowance = await allowances.used(consumer);
-      return unlessNotModified(known, await consumerAnswer(consumer, audit, { allowance }));
+      return readAnswer(known, consumer, { audit, allowances });
     },
   });
 }

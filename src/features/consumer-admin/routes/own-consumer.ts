@@ -1,5 +1,4 @@
 import { Type } from 'typebox';
-import { unlessNotModified } from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Route } from '../../../api/route.ts';
 import type { CursorCodec } from '../../../api/routes/page.ts';
 import type { Audit } from '../../../identity/audit/audit.ts';
@@ -8,7 +7,7 @@ import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
 import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { listOwnAttemptsRoute } from './auth-attempts.ts';
-import { authorityOf, consumerAnswer, readAnswers } from './consumer-answer.ts';
+import { authorityOf, readAnswer, readAnswers } from './consumer-answer.ts';
 import { id, ownConsumerSchema, ownRotationBody, rotation, usedAllowance } from './schemas.ts';
 
 interface Context {
@@ -50,8 +49,7 @@ function readRoute({ audit, allowances }: Context): Route {
       },
     },
     async handle({ consumer, headers: { 'if-none-match': known } }) {
-      const allowance = await allowances.used(consumer as Consumer);
-      return unlessNotModified(known, await consumerAnswer(consumer as Consumer, audit, { allowance }));
+      return readAnswer(known, consumer as Consumer, { audit, allowances });
     },
   });
 }

@@ -138,6 +138,24 @@ describe('GET /v1/admin/audit-events', () => {
     await assertProblem(await half, 400, 'invalid_request', '#/name');
   });
 
+  test('changes of a consumer never wait for what is recorded, however long they are', async () => {
+    const { id } = await make();
+    const one = `${consumers}/${id}`;
+    // IPv6 in full: the list before and after fills more than a record holds beside others.
+    const blocks = (from: number) =>
+      Array.from(
+        { length: 100 },
+        (_, nth) => `2001:db8:aaaa:bbbb:cccc:dddd:eeee:${(from + nth).toString(16)}`,
+      );
+    const bodies = Array.from({ length: 6 }, (_, nth) => ({ allowedAddresses: blocks(0x1000 * (nth + 1)) }));
+    for (const body of [...bodies, { name: 'after all' }, { enabled: false }]) {
+      const response = await send(one, { method: 'PATCH', body });
+      assert.equal(response.status, 200, await response.text());
+    }
+    const events = await untilEvents(send, `target_id=${id}`, bodies.length + 3);
+    assert.equal(events.length, bodies.length + 3);
+  });
+
   test('keeps in a record what a newer version has written there', async () => {
     const secrets = createFileSecretsManager({ dir: join(gateway.dataDir, 'secrets') });
     const store = storeOf(secrets);

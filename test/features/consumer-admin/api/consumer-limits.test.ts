@@ -173,6 +173,17 @@ describe('what a key may do, on two replicas', () => {
     const headers = { 'if-none-match': response.headers.get('etag') ?? '' };
     const known = await here.request('/v1/consumer', { as: { ...made, apiSecret }, headers });
     assert.equal(known.status, 304);
+    // With an allowance its answer changes with each request.
+    await change({ ...made, apiSecret }, { allowance: { requests: 100, per: 'day' } });
+    const first = await here.request('/v1/consumer', { as: { ...made, apiSecret } });
+    const again = {
+      as: { ...made, apiSecret },
+      headers: { 'if-none-match': first.headers.get('etag') ?? '' },
+    };
+    const { allowance } = (await (await here.request('/v1/consumer', again)).json()) as {
+      allowance: { used: number };
+    };
+    assert.equal(allowance.used, 2);
     await assertProblem(await here.request('/v1/consumer', { as: null }), 401, 'invalid_credentials');
   });
 
