@@ -7,7 +7,7 @@ import {
   listedAtOnce,
   readDatabase,
 } from '../../platform/command-line/command.ts';
-import { type Plan, type ReservationStatus, reservationStatuses } from './plan.ts';
+import { type ListedPlan, type ReservationStatus, reservationStatuses } from './plan.ts';
 import { PlansTable } from './plans-table.ts';
 
 /**
@@ -39,7 +39,7 @@ async function list(load: LoadSettings, status: ReservationStatus | undefined) {
 }
 
 /** A reservation as operators see it: how far it is, and what holds it up. No data of the guest. */
-function toListed(plan: Plan) {
+function toListed(plan: ListedPlan) {
   return {
     id: plan.id,
     status: plan.status,

@@ -72,6 +72,9 @@ export interface Plan {
   erasedAt: Date | undefined;
 }
 
+/** As lists have it: details may be a megabyte each. */
+export type ListedPlan = Omit<Plan, 'details'>;
+
 const resting: ReadonlySet<PlanState> = new Set(['pending', 'confirmed', 'refused', 'failed', 'cancelled']);
 
 export function isResting({ state }: Pick<Plan, 'state'>): boolean {

@@ -24,6 +24,7 @@ import {
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
 import type {
+  ListedPlan,
   Plan,
   PlanState,
   PlanStep,
@@ -92,6 +93,8 @@ interface Row {
   actor_subject: string | null;
 }
 
+type ListedRow = Omit<Row, 'details'>;
+
 /** Outcome of `erase` for a reservation of the member: false where it is not finished. */
 interface ErasedPlan {
   id: string;
@@ -104,11 +107,11 @@ const mostSteps = 1000;
 const changedAtOnce = 500;
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
-const columns = sql.raw(
-  `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.details, p.partner, p.table_token,
+const listed = `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.partner, p.table_token,
    p.table_reference, p.table_status, p.refusal, p.owed as waiting_request, p.fence::text, p.attempts,
-   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor, p.actor_subject`,
-);
+   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor, p.actor_subject`;
+const listedColumns = sql.raw(listed);
+const columns = sql.raw(`${listed}, p.details`);
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
 const cancelling = sql.raw("('cancelling_table', 'writing_cancellation')");
 const finished = sql.raw("('confirmed', 'cancelled', 'refused', 'failed')");
@@ -257,7 +260,7 @@ export class PlansTable {
   async list(
     { status, tripId, memberId, consumerId, after, limit }: PlanQuery,
     visible: Visible,
-  ): Promise<Plan[]> {
+  ): Promise<ListedPlan[]> {
     const conditions = [
       isVisible(visible),
       ...(consumerId === undefined ? [] : [sql`p.consumer_id = ${consumerId}`]),
@@ -269,10 +272,11 @@ export class PlansTable {
         ? []
         : [sql`(p.created_at, p.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
     ];
-    return this.#plans(
-      sql<Row>`select ${columns} from reservations p where ${sql.join(conditions, sql` and `)}
+    const rows = await this.#rows(
+      sql<ListedRow>`select ${listedColumns} from reservations p where ${sql.join(conditions, sql` and `)}
         order by p.created_at desc, p.id desc limit ${limit}`,
     );
+    return rows.map(toListed);
   }
 
   async holds(id: string, visible: Visible): Promise<boolean> {
@@ -406,7 +410,7 @@ function isVisible(visible: Visible) {
   return isRowVisible(visible, sql`p.consumer_id`);
 }
 
-function toCreator(row: Row): Plan['creator'] {
+function toCreator(row: ListedRow): Plan['creator'] {
   const { consumer_id: consumerId, consumer_name: consumerName, actor, actor_subject: subject } = row;
   return {
     consumerId,
@@ -417,6 +421,10 @@ function toCreator(row: Row): Plan['creator'] {
 }
 
 function toPlan(row: Row): Plan {
+  return { ...toListed(row), details: row.details ?? undefined };
+}
+
+function toListed(row: ListedRow): ListedPlan {
   const { table_reference: reference, table_status: status } = row;
   return {
     id: row.id,
@@ -425,7 +433,6 @@ function toPlan(row: Row): Plan {
     status: row.status,
     attention: row.attention ?? undefined,
     order: row.ordered,
-    details: row.details ?? undefined,
     partner: row.partner,
     tableToken: row.table_token,
     table: reference !== null && status !== null ? { reference, status } : undefined,

@@ -11,7 +11,7 @@ import { booking } from '../../records/quotes-and-bookings.ts';
 import type { TableConnector, TableSlot } from './connectors/connector.ts';
 import { createDriver, type DriverOptions } from './driver.ts';
 import { type Merchant, requireOffered, whyNotOffered } from './merchants.ts';
-import type { Plan, ReservationOrder } from './plan.ts';
+import type { ListedPlan, Plan, ReservationOrder } from './plan.ts';
 import { type PlanQuery, PlansTable, type RequestOutcome, type TakenPlan } from './plans-table.ts';
 import { StillPending, type Systems } from './steps.ts';
 import { knownParts, type ReservationView, readParts, viewOfReservation } from './view.ts';
@@ -168,7 +168,7 @@ export function createReservations(options: ReservationsOptions): Reservations {
   };
 }
 
-function viewAsKnown(plan: Plan): ReservationView {
+function viewAsKnown(plan: ListedPlan): ReservationView {
   return viewOfReservation(plan, knownParts(plan));
 }
 

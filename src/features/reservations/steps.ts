@@ -140,7 +140,7 @@ const steps: Partial<Record<PlanState, Step>> = {
   async cancelling_table({ plan, systems, call }) {
     const { table } = plan;
     if (!table) return { state: 'writing_cancellation' };
-    const refused = await refusalAt(() => systems.dining.cancel(table.reference, call));
+    const refused = await refusalAt(() => systems.dining.cancel(table.reference, plan.order.table, call));
     if (refused === undefined) {
       return { state: 'writing_cancellation', table: { ...table, status: 'cancelled' } };
     }
@@ -170,7 +170,7 @@ function lookAgain(input: StepInput): Promise<Move> {
 
 /** `done`: what follows once the CRM has no booking. */
 async function deleteBooking({ plan, systems, call }: StepInput, done: Move): Promise<Move> {
-  const refused = await refusalAt(() => systems.crm.cancel(plan.id, call));
+  const refused = await refusalAt(() => systems.crm.cancel(plan.id, bookingOrder(plan, 'cancelled'), call));
   return refused ? stuck({ ...plan, state: 'undoing' }, 'refused', notDeleted, refused) : done;
 }
 

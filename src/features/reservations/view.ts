@@ -13,7 +13,7 @@ import { shownNames } from '../../records/shown-fields.ts';
 import type { EventType, NewEvent } from '../events/event-log.ts';
 import { bookingOrder } from './booking-order.ts';
 import type { PartStatus } from './connectors/connector.ts';
-import { isResting, type Plan, type ReservationStatus } from './plan.ts';
+import { isResting, type ListedPlan, type Plan, type ReservationStatus } from './plan.ts';
 import type { Systems } from './steps.ts';
 
 export type ReservationView = ReturnType<typeof viewOfReservation>;
@@ -27,7 +27,7 @@ export interface PartStates {
 /**
  * Joins what is stored with how the parts stand: null where there is none, `unknown` where its system can't be asked.
  */
-export function viewOfReservation(plan: Plan, parts: PartStates) {
+export function viewOfReservation(plan: ListedPlan, parts: PartStates) {
   const { order, table } = plan;
   return {
     id: plan.id,
@@ -74,7 +74,7 @@ export function viewOfVisibleFields<V extends Pick<ReservationView, 'booking' | 
 const namesOfBooking = shownNames(bookingResource);
 
 /** Confirmed means that both parts are there: where one is known to be gone, a person has to check it. */
-function statusOf({ state, status }: Plan, { booking, table }: PartStates): ReservationStatus {
+function statusOf({ state, status }: ListedPlan, { booking, table }: PartStates): ReservationStatus {
   if (state !== 'confirmed') return status;
   const isWhole = booking !== undefined && (table === 'confirmed' || table === 'unknown');
   return isWhole ? status : 'needs_attention';
@@ -133,7 +133,7 @@ export function eventOf(moved: Plan, from: Plan): NewEvent | undefined {
   };
 }
 
-export function knownParts(plan: Plan): PartStates {
+export function knownParts(plan: ListedPlan): PartStates {
   const { state, stateBefore = 'pending', table } = plan;
   // The booking of a failed one was deleted; of one that is stuck it has not changed yet.
   const booking = state === 'failed' ? undefined : isResting(plan) ? state : stateBefore;

@@ -129,7 +129,7 @@ export class MemorySystems {
       this.#call({ name: 'dining.retrieve', call }, new Problem('partner_error', 'Odd.'), () =>
         this.tables.get(reference.slice(2)),
       ),
-    cancel: (reference, call) => {
+    cancel: (reference, _order, call) => {
       const part = this.tables.get(reference.slice(2));
       const refusal = new Problem('conflict', 'It is too late to cancel.');
       return this.#call({ name: 'dining.cancel', call }, refusal, () => {

@@ -24,7 +24,7 @@ export interface Connector<Order, Part extends ConnectorPart = ConnectorPart> {
    * Undoes the part; one that is undone or gone already counts as done. Throws `Problem`: `conflict` where the system
    * refuses and the part stands as it was.
    */
-  cancel(reference: string, call: Call): Promise<void>;
+  cancel(reference: string, order: Order, call: Call): Promise<void>;
   /** Whether the system answers; all callers share a recent result, so that frequent checks cost nothing. */
   checkHealth(): Promise<ConnectionState>;
 }

@@ -44,7 +44,7 @@ export function createCrmConnector({ records, booking, checkHealth }: CrmConnect
       const { status, details } = order;
       await records.update(booking, record, { status, ...(details !== undefined && { details }) }, call);
     },
-    async cancel(reference, call) {
+    async cancel(reference, _order, call) {
       const record = await records.find(booking, reference, call);
       if (!record) return;
       await records.remove(booking, record, call).catch((error: unknown) => {

@@ -34,7 +34,7 @@ export function liveOrTestTables(live: TableConnector, database: Database): Tabl
     name: live.name,
     create: (order, attempt, call) => of(call).create(order, attempt, call),
     retrieve: (reference, order, call) => of(call).retrieve(reference, order, call),
-    cancel: (reference, call) => of(call).cancel(reference, call),
+    cancel: (reference, order, call) => of(call).cancel(reference, order, call),
     merchants: (call) => of(call).merchants(call),
     areFree: (slots, call) => of(call).areFree(slots, call),
     checkHealth: () => live.checkHealth(),
@@ -67,7 +67,7 @@ function createTestTables({ name, checkHealth }: TableConnector, database: Datab
       const found = await atStore(() => find(database, reference, call));
       return found && { reference, status: statusOf(found) };
     },
-    async cancel(reference, call) {
+    async cancel(reference, _order, call) {
       const found = await atStore(() => find(database, reference, call));
       if (found === undefined || found.is_cancelled) return;
       if (found.start_at.getTime() - wallMs() < cancellableMinutes * 60_000) {

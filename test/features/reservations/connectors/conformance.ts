@@ -185,25 +185,25 @@ function cancel<Order>(underTest: () => ConnectorUnderTest<Order>): void {
   it('undoes the part, and once more is no fault', async () => {
     const { connector, standing } = underTest();
     const { order, part } = await made();
-    await connector.cancel(part.reference, call());
-    await connector.cancel(part.reference, call());
+    await connector.cancel(part.reference, order, call());
+    await connector.cancel(part.reference, order, call());
     assert.deepEqual(await standing(order), []);
     const found = await connector.retrieve(part.reference, order, call());
     assert.ok(found === undefined || found.status === 'cancelled');
   });
 
   it('takes a part that never was for undone', async () => {
-    const { connector, unknownReference } = underTest();
-    await connector.cancel(unknownReference, call());
+    const { connector, newOrder, unknownReference } = underTest();
+    await connector.cancel(unknownReference, newOrder(), call());
   });
 
   it('undoes a part when the answer is lost', async () => {
     const { connector, standing, loseAnswer } = underTest();
     const { order, part } = await made();
     await loseAnswer('cancel');
-    await connector.cancel(part.reference, call()).catch((error: unknown) => {
+    await connector.cancel(part.reference, order, call()).catch((error: unknown) => {
       assert.equal(asProblem(error).facts.outcomeUnknown, true);
-      return connector.cancel(part.reference, call());
+      return connector.cancel(part.reference, order, call());
     });
     assert.deepEqual(await standing(order), []);
   });
@@ -212,7 +212,7 @@ function cancel<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     const { connector, standing, hang } = underTest();
     const { order, part } = await made();
     await hang('cancel');
-    const problem = await problemOf(connector.cancel(part.reference, shortCall()));
+    const problem = await problemOf(connector.cancel(part.reference, order, shortCall()));
     assert.equal(problem.facts.outcomeUnknown, true);
     assert.deepEqual(await standing(order), [part.reference]);
   });
@@ -222,7 +222,7 @@ function cancel<Order>(underTest: () => ConnectorUnderTest<Order>): void {
     if (forbidCancel === undefined) return t.skip('this system never refuses');
     const { order, part } = await made();
     await forbidCancel(part.reference);
-    assert.equal((await problemOf(connector.cancel(part.reference, call()))).code, 'conflict');
+    assert.equal((await problemOf(connector.cancel(part.reference, order, call()))).code, 'conflict');
     assert.deepEqual(await standing(order), [part.reference]);
   });
 }

@@ -1,21 +1,27 @@
 import type { Call } from '../../../../platform/base/call.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
+import type { PartStatus } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import { cancelRequest, partStatus, readReply } from './messages.ts';
 import { PartnerFailure } from './partner-failure.ts';
-import { statusOf } from './retrieve.ts';
+import { bookingsOf, statusOf } from './retrieve.ts';
+
+interface Booked {
+  reference: string;
+  memberId: string;
+}
 
 const unknownBooking = ['BOOKING_NOT_FOUND'];
 
 /** UpdateBooking with the status CANCELED, which is safe to repeat. Throws `PartnerFailure`, and `Problem` for a refusal. */
 export async function cancel(
   { server, log }: { server: BookingServer; log: Log },
-  reference: string,
+  booked: Booked,
   call: Call,
 ): Promise<void> {
-  const result = await send(server, reference, call);
-  if (typeof result === 'string') return confirm(server, reference, result, call);
+  const result = await send(server, booked.reference, call);
+  if (typeof result === 'string') return confirm(server, booked, result, call);
   const { cause, description } = result;
   if (cause === undefined || cause === 'BOOKING_ALREADY_CANCELLED') return;
   log.debug(
@@ -46,24 +52,40 @@ async function send(server: BookingServer, reference: string, call: Call): Promi
 }
 
 /**
- * Reads the booking's status. Where there is none either, the partner does not know the booking, provided that its
- * address is right: UpdateBooking is mandatory, so a HealthCheck there proves that.
+ * Reads the booking's status, or the member's bookings where there is none: refused cancellations and unknown bookings may look the same.
+ * Where the partner has neither method, it does not know the booking, provided that its address is right: UpdateBooking is
+ * mandatory, so a HealthCheck there proves that.
  */
 async function confirm(
   server: BookingServer,
-  reference: string,
+  booked: Booked,
   answer: 'unclear' | 'not found',
   call: Call,
 ): Promise<void> {
-  const status = await statusOf(server, reference, call).catch((error: unknown) => {
+  const status = await statusNow(server, booked, call).catch((error: unknown) => {
     if (!(error instanceof PartnerFailure)) throw error;
     throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
   });
   if (status === 'cancelled') return;
-  if (status !== undefined || answer === 'unclear') {
+  if (status === 'unknown' && answer === 'not found') {
+    await server.send(methods.healthCheck, undefined, call);
+  } else if (status !== undefined || answer === 'unclear') {
     throw new PartnerFailure('broken', 'the booking may stand after it was cancelled', {
       outcomeUnknown: true,
     });
   }
-  await server.send(methods.healthCheck, undefined, call);
+}
+
+/** Undefined where the partner has no such booking, `unknown` where it doesn't say. */
+async function statusNow(
+  server: BookingServer,
+  { reference, memberId }: Booked,
+  call: Call,
+): Promise<PartStatus | 'unknown' | undefined> {
+  const status = await statusOf(server, reference, call);
+  if (status !== undefined) return status;
+  const bookings = await bookingsOf(server, memberId, call);
+  if (bookings === undefined) return 'unknown';
+  const booking = bookings.find(({ id }) => id === reference);
+  return booking && (partStatus(booking.status) ?? 'pending');
 }

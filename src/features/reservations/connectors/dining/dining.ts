@@ -139,7 +139,8 @@ export function createDiningConnector(
         throw asProblem(error, attempt.repeated);
       }),
     retrieve: (reference, order, call) => retrieve(server, reference, order, call).catch(throwAsProblem),
-    cancel: (reference, call) => cancel({ server, log }, reference, call).catch(throwAsProblem),
+    cancel: (reference, order, call) =>
+      cancel({ server, log }, { reference, memberId: order.memberId }, call).catch(throwAsProblem),
     merchants: () => merchants,
     areFree: (slots, call) => areFree(server, slots, call).catch(throwAsProblem),
     checkHealth: () => health.check(),

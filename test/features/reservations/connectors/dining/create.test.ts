@@ -74,7 +74,7 @@ describe('a table', () => {
       const part = await create(order);
       assert.deepEqual([part.status, part.startAt, part.partySize], ['confirmed', order.startAt, 4], quirk);
       assert.equal((await harness.connector.retrieve(part.reference, order, newCall()))?.status, 'confirmed');
-      await harness.connector.cancel(part.reference, newCall());
+      await harness.connector.cancel(part.reference, order, newCall());
       assert.equal((await bookingsOf(order))[0]?.status, 'CANCELED');
     }
   });
@@ -255,7 +255,7 @@ describe('a refusal after a send whose outcome is unknown', () => {
   it('does not take a cancelled table, or one for another party, for the one that is meant', async () => {
     const order = newOrder();
     const made = await create(order);
-    await harness.connector.cancel(made.reference, newCall());
+    await harness.connector.cancel(made.reference, order, newCall());
     await create({ ...order, partySize: 2 });
     await arm(order, { kind: 'error', status: 504 }, 1);
     assert.equal((await refuse(order)).facts.partnerCause, 'SLOT_ALREADY_BOOKED_BY_USER');

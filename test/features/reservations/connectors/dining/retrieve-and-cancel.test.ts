@@ -84,34 +84,49 @@ describe('reading a table', () => {
 describe('cancelling a table', () => {
   it('is done by all the answers that partners give', async () => {
     for (const way of [[], ['slotlessCancel'], ['minimalUpdate'], ['camelCase', 'numbers']]) {
-      const { reference, status } = await booked();
+      const { order, reference, status } = await booked();
       await quirks(...way);
-      await harness.connector.cancel(reference, newCall());
+      await harness.connector.cancel(reference, order, newCall());
       assert.equal(await status(), 'CANCELED', String(way));
-      await harness.connector.cancel(reference, newCall());
+      await harness.connector.cancel(reference, order, newCall());
     }
   });
 
   it('is refused in the words of the partner', async () => {
-    const { reference, status } = await booked();
+    const { order, reference, status } = await booked();
     await harness.partner.set({ cancellationMinutes: 1_000_000 });
-    const outside = await problemOf(harness.connector.cancel(reference, newCall()));
+    const outside = await problemOf(harness.connector.cancel(reference, order, newCall()));
     assert.deepEqual([outside.code, outside.facts.partnerCause], ['conflict', 'OUTSIDE_CANCELLATION_WINDOW']);
     assert.equal(await status(), 'CONFIRMED');
     await harness.partner.setStatus(reference, 'NO_SHOW');
-    const never = await problemOf(harness.connector.cancel(reference, newCall()));
+    const never = await problemOf(harness.connector.cancel(reference, order, newCall()));
     assert.equal(never.facts.partnerCause, 'BOOKING_NOT_CANCELLABLE');
   });
 
   it('is done where the partner does not know the booking', async () => {
     for (const way of [[], ['unknownBookingAs200'], ['noGetBookingStatus']]) {
       await quirks(...way);
-      await harness.connector.cancel('CO-1', newCall());
+      await harness.connector.cancel('CO-1', newOrder(), newCall());
     }
   });
 
+  it('is not done where the partner refuses the request and still lists the booking', async () => {
+    const { order, reference, status } = await booked();
+    await quirks('noGetBookingStatus');
+    await harness.partner.arm({
+      match: { operation: 'UpdateBooking' },
+      effect: { kind: 'error', status: 400 },
+      times: 1,
+    });
+    const problem = await problemOf(harness.connector.cancel(reference, order, newCall()));
+    assert.deepEqual([problem.code, problem.facts.outcomeUnknown], ['partner_error', true]);
+    assert.equal(await status(), 'CONFIRMED');
+    await harness.connector.cancel(reference, order, newCall());
+    assert.equal(await status(), 'CANCELED');
+  });
+
   it('is not done where the partner is not at its address', async () => {
-    const { reference, status } = await booked();
+    const { order, reference, status } = await booked();
     await using opened = new AsyncDisposableStack();
     const elsewhere = createDiningConnector({
       baseUrl: `${harness.partner.url}/v2`,
@@ -125,24 +140,24 @@ describe('cancelling a table', () => {
       opened,
     });
     await harness.partner.arm({ effect: { kind: 'error', status: 404 } });
-    assert.equal((await problemOf(elsewhere.cancel(reference, newCall()))).code, 'partner_error');
+    assert.equal((await problemOf(elsewhere.cancel(reference, order, newCall()))).code, 'partner_error');
     assert.equal(await status(), 'CONFIRMED');
   });
 
   it('is not known where the answer says nothing, and is done by a repeat', async () => {
-    const { reference } = await booked();
-    await quirks('slotlessCancel', 'noGetBookingStatus');
-    const problem = await problemOf(harness.connector.cancel(reference, newCall()));
+    const { order, reference } = await booked();
+    await quirks('slotlessCancel', 'noGetBookingStatus', 'noListBookings');
+    const problem = await problemOf(harness.connector.cancel(reference, order, newCall()));
     assert.deepEqual([problem.code, problem.facts.outcomeUnknown], ['partner_error', true]);
-    await harness.connector.cancel(reference, newCall());
+    await harness.connector.cancel(reference, order, newCall());
   });
 
   it('is repeated where the partner is unavailable for a moment', async () => {
-    const { reference, status } = await booked();
+    const { order, reference, status } = await booked();
     const match = { operation: 'UpdateBooking' };
     await harness.partner.arm({ match, effect: { kind: 'error', status: 503 }, times: 1 });
     await harness.partner.arm({ match, effect: { kind: 'reset' }, times: 1 });
-    await harness.connector.cancel(reference, newCall());
+    await harness.connector.cancel(reference, order, newCall());
     assert.equal(await status(), 'CANCELED');
   });
 });
