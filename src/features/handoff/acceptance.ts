@@ -14,6 +14,9 @@ export interface QueueLimits {
 const lease = leasesOf({ table: 'handoffs', row: 'h', key: ['external_id'] });
 const isEndedItem = sql`(h.reference is not null and h.status not in ('awaiting_approval', 'accepted') and ${lease.isOver})`;
 
+/** A tag is that of a record from before an update: it was there, and isn't removed with a hand-off that is withdrawn. */
+const wasSeen = sql`case when entity_tag_before is not null then true end`;
+
 export function isOfMode(mode: Mode): RawBuilder<boolean> {
   const ofTest = isOfTest(sql`consumer_id`);
   return mode === 'test' ? ofTest : sql`not ${ofTest}`;
@@ -37,7 +40,7 @@ const takesOver = sql`on conflict (external_id) do update set sequence = default
       attempts = excluded.attempts, tries = '[]', troubles = 0, may_exist = h.may_exist or excluded.may_exist, replaced = h.may_exist,
       tried_since = case when h.may_exist then least(coalesce(h.tried_since, h.accepted_at), excluded.tried_since)
         else excluded.tried_since end,
-      had_record = case when h.may_exist then h.had_record end, entity_tag_before = excluded.entity_tag_before,
+      had_record = case when h.may_exist then h.had_record else excluded.had_record end, entity_tag_before = excluded.entity_tag_before,
       fence = greatest(h.fence + 1, excluded.fence), lease_until = excluded.lease_until, due_at = excluded.due_at,
       accepted_at = excluded.accepted_at, content_at = greatest(excluded.content_at, h.content_at + interval '1 microsecond')
       where ${isEndedItem}`;
@@ -85,10 +88,11 @@ export async function insertNew(
     ), stored as (
     insert into handoffs as h (external_id, type, status, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id,
       name, source, details, valid_until, reference, on_repeat, approval, attempts, may_exist, tried_since, fence, lease_until, due_at,
-      accepted_at, content_at, entity_tag_before)
+      accepted_at, content_at, entity_tag_before, had_record)
     select external_id, type, ${status}, consumer_id, consumer_name, actor, actor_subject, request_id, trip_id, member_id, name,
       source, details, valid_until, reference, on_repeat, ${approval}, is_held::integer, may_exist or (is_held and reference is null), tried_since, ${firstFence},
-      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}, now(), entity_tag_before
+      case when is_held then ${leaseEnd} else now() + make_interval(secs => delay) end, now(), ${timeNow}, now(), entity_tag_before,
+      ${wasSeen}
     from wanted join waiting using (consumer_id)
     where nth + waiting.count <= ${ofConsumer}::integer
     order by number

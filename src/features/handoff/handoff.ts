@@ -261,6 +261,7 @@ async function meetRecord(
     await guard?.nameRecord(`${type} ${externalId}`);
     if (guard && !(await guard.rememberBefore(state))) throw recordInUse();
     await guard?.confirmOwnership();
+    if (status === 'updated') requireValid(request);
     await records.update(resource, record, values, call);
   }
   return confirm(type, record, externalId, status);

@@ -141,12 +141,16 @@ export class TestRecords implements Records {
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
     const fault = await this.#check(key, values);
-    return this.#write({ ...key, fault, call }, async (transaction) => {
+    let isThere = false;
+    const made = await this.#write({ ...key, fault, call }, async (transaction) => {
       const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
       if (row === undefined) throw worldFull();
+      isThere = isNew !== true;
       const after = recordMade(resource, row, values, call);
       return { after, event: isNew && eventOfWrite(resource, key.consumerId, 'created', { after }) };
     });
+    // Another request was faster.
+    return isThere ? { ...made, found: mayExist ? 'after loss' : 'there' } : made;
   }
 
   createAndRead(

@@ -199,7 +199,10 @@ function planOf(
   }
   if (request.onRepeat === undefined) return { item, write: undefined, status: 'created' };
   const { status, values } = meetingOf(resource, request, { ...earlier, needsApproval }, record);
-  return { item, write: values && { resource, externalId, values, record }, status };
+  const isUpdate = values !== undefined && status === 'updated';
+  if (isUpdate) requireValid(request);
+  const validUntil = isUpdate ? request.validUntil : undefined;
+  return { item, write: values && { resource, externalId, values, record, validUntil }, status };
 }
 
 /**

@@ -187,6 +187,17 @@ describe('test keys', () => {
       assert.equal((await send(path)).status, 404);
     });
 
+    it('of one item are made once, and updated by all others, however many come at once', async () => {
+      const item = { trip_id: randomUUID(), reference: 'HB-9', on_repeat: 'update' };
+      const answers = await Promise.all(
+        ['Hotel Mar', 'Hotel Sol', 'Hotel Luna', 'Hotel Norte'].map((name) =>
+          handOff(memberId, withKey(), { ...item, result: { name, source: 'hotelbeds', details: {} } }),
+        ),
+      );
+      const outcomes = answers.map(({ body: { status } }) => status).toSorted();
+      assert.deepEqual(outcomes, ['created', 'updated', 'updated', 'updated']);
+    });
+
     it('are made once under a key', async () => {
       const options = { body: recordFor(memberId), headers: withKey() };
       const [first, second] = [await send('/v1/bookings', options), await send('/v1/bookings', options)];

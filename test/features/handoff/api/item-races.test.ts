@@ -75,6 +75,21 @@ describe('an item that is handed off again while calls for it are lost', () => {
     assert.deepEqual(await namesIn(body.trip_id), ['Hotel Mar']);
   });
 
+  test('is not updated once the offer has ended, though the request began before', async () => {
+    const body = item();
+    await answerTo(body, 201);
+    const headers = { 'idempotency-key': randomUUID() };
+    const end = Date.now() + 4000;
+    const update = renamed(body, 'Hotel Mar', { valid_until: new Date(end).toISOString() });
+    const down = await gateway.org.arm({ match: {}, effect: { kind: 'down' } });
+    assert.equal((await send(update, headers)).status, 503);
+    await eventually(async () => assert.ok(Date.now() > end));
+    await down.remove();
+    // For some seconds a call from before the end might still arrive.
+    await eventually(async () => answerTo(update, 504, headers));
+    assert.deepEqual(await namesIn(body.trip_id), ['Hotel Miramar']);
+  });
+
   test('keeps its record where an update of it is withdrawn, however soon', async () => {
     const body = item();
     const { external_id } = await answerTo(body, 201);

@@ -238,13 +238,41 @@ describe('an update that was interrupted, and stored', () => {
     assert.deepEqual(names.map((row) => row['Name__c']).toSorted(), ['changed since', 'y']);
   });
 
-  test('does not overwrite it for a single item either', async () => {
+  /** Sends items of a new trip one by one. */
+  const newTrip = () => {
     const { trip_id, member_id } = tripFor(gateway.org.memberId, { items: [] });
     const send = (one: object) =>
       gateway.request('/api/v1/handoff', {
         body: { trip_id, member_id, ...one },
         headers: { 'idempotency-key': randomUUID() },
       });
+    return { trip_id, send };
+  };
+
+  test('leaves the record that was there before, however soon, where it is withdrawn', async () => {
+    const { send } = newTrip();
+    const made = await eventually(async () => {
+      const response = await send(item('d'));
+      assert.equal(response.status, 201);
+      return (await response.json()) as { external_id: string; id: string };
+    });
+    const write = { match: { path: '/', method: 'PATCH' }, times: 1 };
+    assert.equal((await interruptUpdate(gateway.org, () => send(renamed('d', 'w')), write)).status, 202);
+    const path = `/v1/handoffs/${made.external_id}`;
+    assert.equal((await gateway.request(path, { method: 'DELETE' })).status, 204);
+    await gateway.org.disarm();
+    // The item is free again once the service has looked for what it may have made.
+    await eventually(async () => {
+      const response = await gateway.request(`/v1/quotes/${made.external_id}`);
+      assert.equal(response.status, 200);
+      assert.equal((await send({ ...item('d'), on_repeat: 'return' })).status, 200);
+    });
+    const [row] = await gateway.org.records('Quote__c', { External_Id__c: made.external_id });
+    assert.equal(row?.['Id'], made.id);
+  });
+
+  test('does not overwrite it for a single item either', async () => {
+    const { trip_id, send } = newTrip();
     await eventually(async () => assert.equal((await send(item('c'))).status, 201));
     await gateway.org.edit('Quote__c', { Trip_Id__c: trip_id }, { CreatedDate: '2026-01-01T00:00:00Z' });
     const write = { match: { path: '/', method: 'PATCH' }, times: 1 };
