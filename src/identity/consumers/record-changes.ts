@@ -124,7 +124,7 @@ export function isWorthForgetting({ auditEvents = [] }: Consumer): boolean {
   return auditEvents.length >= forgottenAtOnce || bytesOf(auditEvents) >= maxWaitingBytes / 4;
 }
 
-/** Those that this version cannot read stay: the newer one that wrote them records them. */
+/** Events that this version cannot read stay: the newer one that wrote them records them. */
 export function withoutEvents(consumer: Consumer, ids: ReadonlySet<string>): Consumer {
   const { auditEvents = [] } = consumer;
   const left = auditEvents.filter((event) => !ids.has((event as { id?: string } | null)?.id ?? ''));
