@@ -105,11 +105,10 @@ export function recordChange(
 export async function withRoom(changed: Consumer, archive: EventArchive | undefined): Promise<Consumer> {
   if (hasRoom(changed)) return changed;
   const earlier = waitingEvents(changed).slice(0, -1);
-  const late = () => tooManyWait();
-  if (archive === undefined) throw late();
-  await inTime(archive.keep(earlier), keepMs, late);
+  if (archive === undefined) throw tooManyWait();
+  await inTime(archive.keep(earlier), keepMs, tooManyWait);
   const kept = withoutEvents(changed, new Set(earlier.map(({ id }) => id)));
-  if (!hasRoom(kept)) throw late();
+  if (!hasRoom(kept)) throw tooManyWait();
   return kept;
 }
 
