@@ -17,6 +17,7 @@ import {
 import {
   changeInChunks,
   interval,
+  isOfTest,
   isRowVisible,
   jsonText,
   timeNow,
@@ -301,6 +302,7 @@ export class PlansTable {
     const others = await this.#rows<{ has_table: boolean }>(sql`
       select other.table_reference is not null as has_table
       from reservations p join reservations other on other.id <> p.id
+        and ${isOfTest(sql`other.consumer_id`)} = ${isOfTest(sql`p.consumer_id`)}
       where p.id = ${id} and (other.table_reference = ${reference}
         or (other.state = 'booking_table'
           and other.ordered #> '{table,memberId}' = p.ordered #> '{table,memberId}'

@@ -209,6 +209,12 @@ for (const name of Object.keys(databaseKinds)) {
       const [older, younger] = (await harness.plans()).map(({ id }) => id);
       const isOthers = (id = '') => new PlansTable(harness.database).isOthersTable('T-1', id);
       await assert.rejects(isOthers(older), { code: 'partner_error', facts: { outcomeUnknown: true } });
+      // The double of the partner that test consumers have gives away other tables.
+      const setOwner = (id: string) =>
+        harness.database.execute(`update reservations set consumer_id = $1 where id = $2`, [id, younger]);
+      await setOwner('con_test000000000001');
+      assert.equal(await isOthers(older), false);
+      await setOwner('con_test');
       await harness.passTime();
       while (await harness.runJob());
       assert.equal(await isOthers(older), false);
