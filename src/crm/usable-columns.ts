@@ -178,8 +178,9 @@ export async function sendUsable<T>(
   named: readonly NamedColumns[],
   send: (uses: UsedOfAll) => Promise<T>,
 ): Promise<T> {
-  for (const { columns } of named) columns.check();
   for (;;) {
+    // Again, since a description may have come in between: without their keys, records that are read count as deleted.
+    for (const { columns } of named) columns.check();
     const uses = named.map(({ columns, names = 'all' }) => ({ columns, used: columns.use(names) }));
     try {
       const result = await send(

@@ -128,4 +128,10 @@ export class OrgFit {
   }
 }
 
+/** Without those that the org lacks. All where it lacks all: the CRM then says why nothing can be read. */
+export function readable<R extends { fit: OrgFit }>(resources: readonly R[]): readonly R[] {
+  const there = resources.filter(({ fit }) => fit.broken === undefined);
+  return there.length > 0 ? there : resources;
+}
+
 const remedy = 'Ask its operator to undo the change in Salesforce, or to adapt the mapping.';

@@ -2,6 +2,7 @@ import type { RawBuilder } from 'kysely';
 import { defineOffer } from '../../platform/base/offers.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, IdRange } from '../../records/changes.ts';
+import type { Resource } from '../../records/resource.ts';
 
 /** Another reader has taken over, and what this one has found is for nobody. */
 export class Replaced extends Error {}
@@ -23,12 +24,13 @@ export interface CopyWriter {
   /** Before a poll reads anything; `hasGap`: changes were missed. Throws `Replaced`, and what the database does. */
   begin(fence: string, hasGap: boolean, fenced: Fenced): Promise<void>;
   keep(transaction: Database['sql'], records: readonly ChangedRecord[]): Promise<void>;
-  /** Reads what else it needs, for some seconds; whether there is more. Throws as `begin`. */
-  work(fenced: Fenced, stopping: AbortSignal): Promise<boolean>;
+  /** Reads what else it needs of these resources, for some seconds; whether there is more. Throws as `begin`. */
+  work(fenced: Fenced, read: readonly Resource[], stopping: AbortSignal): Promise<boolean>;
   compare(transaction: Database['sql'], range: IdRange, ids: readonly string[]): Promise<void>;
   /** How old the copy is now, in seconds; null while it is filled. */
   reportAge(seconds: number | null): void;
-  complete(transaction: Database['sql'], fence: string): Promise<void>;
+  /** Ends a poll that has read all changes of these resources. */
+  complete(transaction: Database['sql'], fence: string, read: readonly Resource[]): Promise<void>;
 }
 
 export const copyWriterOffer = defineOffer<CopyWriter>('the copy of the records');

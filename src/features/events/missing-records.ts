@@ -43,11 +43,19 @@ export class MissingRecords {
     this.#options = options;
   }
 
-  /** For one poll: compares if that is due, and looks up. Whether there is more to look up. Throws `Replaced`. */
-  async work(fenced: Fenced, store: Store, stopping: AbortSignal): Promise<boolean> {
+  /**
+   * For one poll that has read these resources: compares if that is due, and looks up. Whether there is more to look up.
+   * Throws `Replaced`.
+   */
+  async work(
+    fenced: Fenced,
+    read: readonly Resource[],
+    store: Store,
+    stopping: AbortSignal,
+  ): Promise<boolean> {
     try {
-      await this.#compare(fenced, stopping);
-      return await this.#lookUp(fenced, store, stopping);
+      await this.#compare(fenced, read, stopping);
+      return await this.#lookUp(fenced, read, store, stopping);
     } catch (err) {
       if (err instanceof Replaced) throw err;
       this.#options.log.warn(
@@ -58,14 +66,22 @@ export class MissingRecords {
     }
   }
 
-  async #lookUp(fenced: Fenced, store: Store, stopping: AbortSignal): Promise<boolean> {
-    const { table, records, resources } = this.#options;
-    const waiting = await table.waiting(lookedUpInPoll);
+  async #lookUp(
+    fenced: Fenced,
+    read: readonly Resource[],
+    store: Store,
+    stopping: AbortSignal,
+  ): Promise<boolean> {
+    const { table, records } = this.#options;
+    const waiting = await table.waiting(
+      read.map(({ name }) => name),
+      lookedUpInPoll,
+    );
     for (let start = 0; start < waiting.length && !stopping.aborted; start += lookedUpAtOnce) {
       const some = waiting.slice(start, start + lookedUpAtOnce);
       const lookUps = await Promise.all(
         some.map(async (missing) => {
-          const resource = resources.find(({ name }) => name === missing.resource);
+          const resource = read.find(({ name }) => name === missing.resource);
           const found = resource && (await records.find(resource, missing.externalId, backgroundCall()));
           return { missing, resource, found };
         }),
@@ -83,19 +99,26 @@ export class MissingRecords {
     return waiting.length === lookedUpInPoll;
   }
 
-  async #compare(fenced: Fenced, stopping: AbortSignal): Promise<void> {
+  async #compare(fenced: Fenced, read: readonly Resource[], stopping: AbortSignal): Promise<void> {
     const began = monotonicMs();
     for (let calls = 0; calls < mostCalls; calls++) {
       const position = await this.#options.table.comparison(compareEverySeconds);
       if (position === undefined || stopping.aborted || monotonicMs() - began > longestMs) return;
-      await this.#compareSome(position, fenced);
+      await this.#compareSome(position, read, fenced);
     }
   }
 
-  async #compareSome(from: ComparisonPosition | null, fenced: Fenced): Promise<void> {
+  async #compareSome(
+    from: ComparisonPosition | null,
+    read: readonly Resource[],
+    fenced: Fenced,
+  ): Promise<void> {
     const { table, source, copyWriter } = this.#options;
-    const ranges = await this.#rangesFrom(from);
-    const answers = ranges.length === 0 ? [] : await source.readIds(ranges, idsOfPage, backgroundCall());
+    const ranges = await this.#rangesFrom(from, read);
+    // All that is left is of resources that can't be read.
+    if (ranges.length === 0)
+      return fenced((transaction) => table.move(transaction, null, { isBegun: false }));
+    const answers = await source.readIds(ranges, idsOfPage, backgroundCall());
     if (answers.some(({ ids, isWhole }) => !isWhole && ids.length === 0))
       throw new Error('the CRM gave no ids and says that there are more');
     await fenced(async (transaction) => {
@@ -115,11 +138,12 @@ export class MissingRecords {
     });
   }
 
-  async #rangesFrom(from: ComparisonPosition | null): Promise<IdRange[]> {
+  async #rangesFrom(from: ComparisonPosition | null, read: readonly Resource[]): Promise<IdRange[]> {
     const { table, resources } = this.#options;
     const ranges: IdRange[] = [];
     const first = from === null ? 0 : resources.findIndex(({ name }) => name === from.resource);
     for (const resource of resources.slice(Math.max(0, first))) {
+      if (!read.includes(resource)) continue;
       let after = resource.name === from?.resource ? from.after : '';
       const ids = await table.idsAfter(
         { resource: resource.name, after },

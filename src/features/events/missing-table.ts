@@ -37,11 +37,11 @@ export class MissingTable {
     return Number(numAffectedRows);
   }
 
-  async waiting(limit: number): Promise<MissingRecord[]> {
+  async waiting(resources: readonly string[], limit: number): Promise<MissingRecord[]> {
     const { rows } = await sql<MissingRecord>`
       select resource, native_id as "nativeId", external_id as "externalId", is_deleted as "isDeleted",
         missing_since::text as since
-      from known_records where missing_since is not null
+      from known_records where missing_since is not null and resource = any(${resources}::text[])
       order by missing_since limit ${limit}`.execute(this.#database.bulk);
     return rows;
   }

@@ -37,6 +37,8 @@ export interface ReaderState extends Omit<Lease, 'fence'> {
 export interface Positions {
   readTo: number;
   readLateTo: number;
+  /** Seconds since the last poll began that read all of them; null: there was none yet. */
+  completedAgo: number | null;
 }
 
 /** Changes of a page, stored whole or not at all. */
@@ -89,12 +91,22 @@ export class ReaderTable {
   }
 
   async positions(): Promise<Map<string, Positions>> {
-    const { rows } = await sql<{ resource: string; read_to: Date; read_late_to: Date }>`
-      select resource, read_to, read_late_to from change_positions limit 100`.execute(this.#database.sql);
+    const { rows } = await sql<{
+      resource: string;
+      read_to: Date;
+      read_late_to: Date;
+      completed_ago: number | null;
+    }>`
+      select resource, read_to, read_late_to, extract(epoch from now() - completed_at)::float8 as completed_ago
+      from change_positions limit 100`.execute(this.#database.sql);
     return new Map(
       rows.map((row) => [
         row.resource,
-        { readTo: row.read_to.getTime(), readLateTo: row.read_late_to.getTime() },
+        {
+          readTo: row.read_to.getTime(),
+          readLateTo: row.read_late_to.getTime(),
+          completedAgo: row.completed_ago,
+        },
       ]),
     );
   }
@@ -141,17 +153,20 @@ export class ReaderTable {
     });
   }
 
-  /** Takes External IDs that no record has, oldest first, at most `limit`. `further` runs in the same transaction. Returns how many. */
+  /**
+   * Takes External IDs of these resources that no record has, oldest first, at most `limit`. `further` runs in the same
+   * transaction. Returns how many.
+   */
   async takePending(
     fence: string,
-    limit: number,
+    { resources, limit }: { resources: readonly string[]; limit: number },
     further: (transaction: Database['sql'], pending: readonly PendingDeletion[]) => Promise<void>,
   ): Promise<number> {
     let count = 0;
     await this.fenced(fence, async (transaction) => {
       const { rows } = await sql<PendingDeletion>`
-        select ${pendingColumns} from pending_deletions order by lost_at, resource, external_id
-        limit ${limit}`.execute(transaction);
+        select ${pendingColumns} from pending_deletions where resource = any(${resources}::text[])
+        order by lost_at, resource, external_id limit ${limit}`.execute(transaction);
       count = rows.length;
       if (count === 0) return;
       await forgetPending(transaction, rows);
@@ -164,21 +179,26 @@ export class ReaderTable {
   finish(
     fence: string,
     {
-      isComplete,
+      completed,
       isLong,
       dueIn,
       mayIn,
       further,
     }: Pick<Chunk, 'further'> & {
-      isComplete: boolean;
+      /** The resources of which all was read; undefined where the poll did not come to its end. */
+      completed: readonly string[] | undefined;
       isLong: boolean;
       /** Seconds from its beginning to when the next one is due, and may begin. */
       dueIn: number;
       mayIn: number;
     },
   ): Promise<void> {
+    const isComplete = completed !== undefined;
     return this.fenced(fence, async (transaction) => {
       await further?.(transaction);
+      await sql`
+      update change_positions set completed_at = (select polled_at from change_reader)
+      where resource = any(${completed ?? []}::text[])`.execute(transaction);
       await sql`
       update change_reader set lease_until = now(), failures = 0,
         completed_at = case when ${isComplete} then polled_at else completed_at end,
@@ -196,9 +216,9 @@ export class ReaderTable {
       where fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 
-  async noteAbsence(fence: string): Promise<void> {
+  async noteAbsence(fence: string, seconds: number): Promise<void> {
     await sql`
-      update change_reader set absent_from = completed_at, absent_to = now(), compared_at = to_timestamp(0)
+      update change_reader set absent_from = now() - ${interval(seconds)}, absent_to = now(), compared_at = to_timestamp(0)
       where fence = ${fence}::bigint`.execute(this.#database.sql);
   }
 

@@ -5,6 +5,7 @@ import { pauseAfter } from '../../platform/base/waiting.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangePosition, ChangeSource } from '../../records/changes.ts';
+import { readable } from '../../records/org-fit.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type CopyWriter, type Fenced, Replaced } from './copy-writer.ts';
 import { addEvents } from './event-log.ts';
@@ -37,6 +38,9 @@ import { createDiff, type Diff, deletionOf, type WatchedResource } from './recor
  * the end of the poll: until then another record may be read that has it now.
  *
  * The very first poll reads everything there is, so that all is known. What changed before the reader's start is no event.
+ *
+ * An object that the org lacks is left out of a poll: its position, its deletions to come and the time of its last complete
+ * poll stay, as if the reader had been absent for this one. All else is read.
  */
 
 /** How far behind its last position a poll looks, in milliseconds. */
@@ -55,6 +59,14 @@ const longestPause = 60;
 /** So that several writes in a row lead to one check. */
 const nudgeMs = 50;
 const callMs = 15_000;
+
+interface Reading {
+  lease: Lease;
+  /** Without those that the poll leaves out. */
+  resources: readonly WatchedResource[];
+  positions: ReadonlyMap<string, Positions>;
+  isLong: boolean;
+}
 
 export interface ReaderOptions {
   table: ReaderTable;
@@ -165,40 +177,45 @@ export class ChangeReader {
     stopping: AbortSignal,
   ): Promise<boolean> {
     const { table, copyWriter } = this.#options;
-    const { fence, completedAgo } = lease;
+    const { fence } = lease;
     const fenced: Fenced = (work) => table.fenced(fence, work);
-    const hasGap = completedAgo !== null && completedAgo > longestAbsence;
-    if (hasGap) await this.#noteAbsence(lease);
+    const resources = readable(this.#options.resources);
+    const reading = { lease, resources, positions: await table.positions(), isLong };
+    const hasGap = await this.#noteAbsence(reading);
     await copyWriter?.begin(fence, hasGap, fenced);
-    const isComplete = await this.#readAll(lease, takenAt, isLong, stopping);
-    const areMoreMissing = isComplete && (await this.#endReading(lease, fenced, stopping));
-    const isBusy = [await copyWriter?.work(fenced, stopping), areMoreMissing].includes(true);
+    const isComplete = await this.#readAll(reading, takenAt, stopping);
+    const areMoreMissing = isComplete && (await this.#endReading(reading, fenced, stopping));
+    const isBusy = [await copyWriter?.work(fenced, resources, stopping), areMoreMissing].includes(true);
     const further =
-      isComplete && copyWriter ? (tx: Database['sql']) => copyWriter.complete(tx, fence) : undefined;
+      isComplete && copyWriter
+        ? (tx: Database['sql']) => copyWriter.complete(tx, fence, resources)
+        : undefined;
     // The rest of what has changed is read as soon as it may be.
     const { mayIn, ...next } = this.#nextPoll();
     const dueIn = isComplete && !isBusy ? next.dueIn : mayIn;
-    await table.finish(fence, { isComplete, isLong, dueIn, mayIn, further });
+    const completed = isComplete ? namesOf(resources) : undefined;
+    await table.finish(fence, { completed, isLong, dueIn, mayIn, further });
     return isComplete;
   }
 
-  async #endReading(lease: Lease, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+  async #endReading(reading: Reading, fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
     const { missing } = this.#options;
     const store = async (records: readonly ChangedRecord[]) => {
-      if (records.length > 0) await this.#storeChunk(lease, records);
+      if (records.length > 0) await this.#storeChunk(reading, records);
     };
-    const areMoreMissing = (await missing?.work(fenced, store, stopping)) === true;
-    await this.#addDeletionEvents(lease);
+    const areMoreMissing = (await missing?.work(fenced, reading.resources, store, stopping)) === true;
+    await this.#addDeletionEvents(reading);
     return areMoreMissing;
   }
 
-  async #noteAbsence({ fence, completedAgo }: Lease): Promise<void> {
+  /** Whether deletions of a resource may have been missed. */
+  async #noteAbsence({ lease, resources, positions }: Reading): Promise<boolean> {
     const { table, log } = this.#options;
-    log.error(
-      { seconds: completedAgo },
-      "changes weren't read for longer than Salesforce remembers deletions",
-    );
-    await table.noteAbsence(fence);
+    const seconds = Math.max(0, ...resources.map(({ name }) => positions.get(name)?.completedAgo ?? 0));
+    if (seconds <= longestAbsence) return false;
+    log.error({ seconds }, "changes weren't read for longer than Salesforce remembers deletions");
+    await table.noteAbsence(lease.fence, seconds);
+    return true;
   }
 
   /** Seconds from the beginning of this poll to the next one: more where the CRM's daily calls, or those of the budget, run short. */
@@ -213,13 +230,10 @@ export class ChangeReader {
   }
 
   /** Reads and stores page after page; whether nothing is left. Throws what the CRM or the database does, `Replaced`. */
-  async #readAll(lease: Lease, takenAt: number, isLong: boolean, stopping: AbortSignal): Promise<boolean> {
-    const { table, source, resources } = this.#options;
-    const plan = new ReadPlan({
-      resources,
-      positions: await table.positions(),
-      isLong,
-    });
+  async #readAll(reading: Reading, takenAt: number, stopping: AbortSignal): Promise<boolean> {
+    const { table, source } = this.#options;
+    const { lease } = reading;
+    const plan = new ReadPlan(reading);
     let startedAt = 0;
     for (let pages = 0; (pages < mostPages || !plan.isAhead) && !stopping.aborted; pages++) {
       const sentAfter = monotonicMs() - takenAt;
@@ -230,7 +244,7 @@ export class ChangeReader {
         startedAt = Math.floor((page.sentAt - sentAfter - lease.startedAgo * 1000) / 1000) * 1000;
       }
       for (const records of inChunks(page.records))
-        await this.#storeChunk(lease, records, startedAt, plan.advance(records));
+        await this.#storeChunk(reading, records, startedAt, plan.advance(records));
       const positions = plan.complete(page.complete);
       if (positions.size > 0) await table.store(lease.fence, { events: [], positions });
       if (plan.left.size === 0) return true;
@@ -241,7 +255,7 @@ export class ChangeReader {
   }
 
   async #storeChunk(
-    { fence, completedAgo }: Lease,
+    reading: Reading,
     records: readonly ChangedRecord[],
     startedAt = 0,
     positions: Chunk['positions'] = new Map(),
@@ -250,16 +264,16 @@ export class ChangeReader {
     const ids = new KnownIds(
       await table.known(records.map(({ resource, ...record }) => ({ ...record, resource: resource.name }))),
     );
-    const isFirst = completedAgo === null;
     const events = records.flatMap((record) => {
       const diff = this.#diffs.get(record.resource.name) as Diff;
+      const isFirst = isFirstOf(reading, record.resource.name);
       const isSilent = isFirst && Date.parse(record.stamp) < startedAt;
       return diff(record, ids, { startedAt: isFirst ? startedAt : 0, isSilent }) ?? [];
     });
     const changes = ids.changes();
-    if (!isFirst) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
+    if (!isFirstOf(reading, 'member')) await this.#notifyOfMembers([...changes.known, ...changes.pending]);
     const further = copyWriter && ((transaction: Database['sql']) => copyWriter.keep(transaction, records));
-    await table.store(fence, { changes, events, positions, further });
+    await table.store(reading.lease.fence, { changes, events, positions, further });
     for (const { type } of events) metrics.changeEvents.inc({ type });
   }
 
@@ -269,21 +283,31 @@ export class ChangeReader {
     await Promise.all([...ids].map((id) => this.#options.memberChanged(id)));
   }
 
-  async #addDeletionEvents({ fence }: Lease): Promise<void> {
-    const { table, resources, metrics } = this.#options;
+  async #addDeletionEvents({ lease, resources }: Reading): Promise<void> {
+    const { table, metrics } = this.#options;
+    const which = { resources: namesOf(resources), limit: mostRecords };
     const toEvents = (pending: readonly PendingDeletion[]) =>
       pending.flatMap((one) => {
         const resource = resources.find(({ name }) => name === one.resource);
         return resource === undefined ? [] : [deletionOf(resource, one)];
       });
     for (let count = mostRecords; count === mostRecords; ) {
-      count = await table.takePending(fence, mostRecords, async (transaction, pending) => {
+      count = await table.takePending(lease.fence, which, async (transaction, pending) => {
         const events = toEvents(pending);
         await addEvents(transaction, events);
         for (const { type } of events) metrics.changeEvents.inc({ type });
       });
     }
   }
+}
+
+function namesOf(resources: readonly Resource[]): string[] {
+  return resources.map(({ name }) => name);
+}
+
+function isFirstOf({ positions }: Reading, name: string): boolean {
+  const { completedAgo = null } = positions.get(name) ?? {};
+  return completedAgo === null;
 }
 
 export function isRecentAbsence(absentAgo: number | null): boolean {
@@ -322,12 +346,6 @@ function secondsAfter(error: unknown, failures: number, pollSeconds: number): nu
 /** The CRM's clock and its stamps may differ by this much, in milliseconds. */
 const clockMarginMs = 60_000;
 
-interface ReadPlanOptions {
-  resources: readonly Resource[];
-  positions: ReadonlyMap<string, Positions>;
-  isLong: boolean;
-}
-
 /**
  * Where one poll reads, and what its positions become. A record that becomes visible behind the position that this poll has
  * read to is found by later ones: they look back from where this poll began. So no position passes that moment, however
@@ -339,7 +357,7 @@ class ReadPlan {
   readonly #ahead: ReadonlyMap<Resource, string>;
   #beganAt = 0;
 
-  constructor({ resources, positions, isLong }: ReadPlanOptions) {
+  constructor({ resources, positions, isLong }: Omit<Reading, 'lease'>) {
     this.#isLong = isLong;
     const lookBack = isLong ? lookFarBackMs : lookBackMs;
     this.#left = new Map(

@@ -26,7 +26,12 @@ export function databaseTime({ at, by }: Clock, since: CopiedRow['since']): stri
   return typeof since === 'string' ? since : new Date(Math.floor(at + since - by)).toISOString();
 }
 
-export const lastCompletePoll = sql.raw(`coalesce((select kept_through from copy_state), '-infinity')`);
+export function keptThrough(resource: string): RawBuilder<unknown> {
+  return sql.raw(`(kept_by_resource ->> ${resource})::timestamptz`);
+}
+
+/** In a statement whose rows have a `resource`. */
+export const lastCompletePoll = sql`coalesce((select ${keptThrough('resource')} from copy_state), '-infinity')`;
 export const stillRightAt = sql`case when is_stale then right_at else ${lastCompletePoll} end`;
 
 /**

@@ -60,7 +60,7 @@ export interface CopiedReads {
 export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
   const { table, defaultMaxAgeSeconds, areUnnotedSeenBy, metrics } = options;
   const lookUp = createBatcher<LookupKey, Found<LookedUpRow> | undefined>({
-    execute: (keys) => lookUpAll(table, keys),
+    execute: (keys) => table.find(keys),
     inFlight: statementsAtOnce,
     batchSize: mostRecords,
     identity: ({ resource, externalId, madeBy = '' }) => `${resource} ${externalId} ${madeBy}`,
@@ -154,14 +154,6 @@ function createAsk({ isBehind, log }: Pick<CopiedReadsOptions, 'isBehind' | 'log
       return undefined;
     });
   };
-}
-
-async function lookUpAll(
-  table: CopyTable,
-  keys: readonly LookupKey[],
-): Promise<(Found<LookedUpRow> | undefined)[]> {
-  const found = await table.find(keys);
-  return keys.map((_, index) => found && { age: found.age, rows: found.rows[index] ?? [] });
 }
 
 function toRecord(

@@ -11,6 +11,7 @@ import type {
   IdRange,
 } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
+import { readable } from '../../records/org-fit.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import { type CopyLease, type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
@@ -22,12 +23,9 @@ import type { ReadCopyMetrics } from './metrics.ts';
  * Runs in the statement that takes the reader's lease: a copy written under the previous fence continues under the new one;
  * one that missed a fence is filled again.
  */
-export const copyLease: CopyLease = {
-  follow: sql`kept as (
-    update copy_state set fence = taken.fence from taken where copy_state.fence = taken.fence - 1
-  )`,
-  age: sql`(select extract(epoch from now() - kept_through)::float8 from copy_state where places is null)`,
-};
+const follow = sql`kept as (
+  update copy_state set fence = taken.fence from taken where copy_state.fence = taken.fence - 1
+)`;
 
 /** For this long one poll of the reader asks for stale records, and then fills: events wait for the next poll. */
 const longestMs = 10_000;
@@ -51,12 +49,19 @@ interface CopySyncOptions {
 }
 
 export class CopySync implements CopyWriter {
-  readonly lease = copyLease;
   readonly #options: CopySyncOptions;
   #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: CopySyncOptions) {
     this.#options = options;
+  }
+
+  get lease(): CopyLease {
+    return { follow, age: this.#options.table.age(this.#readable) };
+  }
+
+  get #readable(): string[] {
+    return namesOf(readable(this.#options.resources));
   }
 
   async begin(fence: string, hasGap: boolean, fenced: Fenced): Promise<void> {
@@ -80,10 +85,10 @@ export class CopySync implements CopyWriter {
       await table.keep(transaction, rows.slice(start, start + storedAtOnce));
   }
 
-  async work(fenced: Fenced, stopping: AbortSignal): Promise<boolean> {
+  async work(fenced: Fenced, read: readonly Resource[], stopping: AbortSignal): Promise<boolean> {
     try {
-      const isMoreStale = await this.#refreshStale(fenced, watch(stopping));
-      return (await this.#fill(fenced, watch(stopping))) || isMoreStale;
+      const isMoreStale = await this.#refreshStale(fenced, read, watch(stopping));
+      return (await this.#fill(fenced, read, watch(stopping))) || isMoreStale;
     } catch (err) {
       if (err instanceof Replaced) throw err;
       this.#options.log.warn({ err }, "couldn't fill the copy of Salesforce further for now");
@@ -101,17 +106,24 @@ export class CopySync implements CopyWriter {
     this.#options.metrics.copyAge.set(seconds ?? Number.NaN);
   }
 
-  complete(transaction: Database['sql'], fence: string): Promise<void> {
-    return this.#options.table.complete(transaction, fence);
+  async complete(transaction: Database['sql'], fence: string, read: readonly Resource[]): Promise<void> {
+    const { table, resources } = this.#options;
+    const isNamed = resources.some(({ name }) => name === member.name);
+    // A member that nobody reads may have another External ID by now, and what names it shows the old one.
+    if (isNamed && !read.some(({ name }) => name === member.name)) return;
+    await table.complete(transaction, fence, {
+      read: namesOf(read),
+      isWhole: read.length === resources.length,
+    });
   }
 
-  async #refreshStale(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
-    const { table, records, resources } = this.#options;
-    const staleRecords = await table.staleRecords(askedInPoll);
+  async #refreshStale(fenced: Fenced, read: readonly Resource[], isOver: () => boolean): Promise<boolean> {
+    const { table, records } = this.#options;
+    const staleRecords = await table.staleRecords(namesOf(read), askedInPoll);
     for (let start = 0; start < staleRecords.length; start += askedAtOnce) {
       if (isOver()) return true;
       const asked = staleRecords.slice(start, start + askedAtOnce).map(async (stale) => {
-        const resource = resources.find(({ name }) => name === stale.resource);
+        const resource = read.find(({ name }) => name === stale.resource);
         if (resource === undefined) return [];
         return settled(resource, stale, await records.find(resource, stale.external_id, fillCall()));
       });
@@ -129,23 +141,21 @@ export class CopySync implements CopyWriter {
     return staleRecords.length === askedInPoll;
   }
 
-  async #fill(fenced: Fenced, isOver: () => boolean): Promise<boolean> {
-    const { table, source, resources, log } = this.#options;
-    let positions = (await table.state())?.positions;
-    for (let pages = 0; positions !== undefined && pages < mostPages; pages++) {
+  async #fill(fenced: Fenced, read: readonly Resource[], isOver: () => boolean): Promise<boolean> {
+    const { table, source, log } = this.#options;
+    let positions = (await table.state())?.positions ?? {};
+    let left = positionsOf(read, positions);
+    for (let pages = 0; left.size > 0 && pages < mostPages; pages++) {
       if (isOver()) return true;
-      const page = await source.readChanges(positionsOf(resources, positions), fillCall());
+      const page = await source.readChanges(left, fillCall());
       positions = await this.#storePage(fenced, positions, page);
-      if (positions === undefined) log.info({}, 'the copy of Salesforce is filled');
+      left = positionsOf(read, positions);
+      if (left.size === 0) log.info({}, 'the copy of Salesforce is filled');
     }
-    return positions !== undefined;
+    return left.size > 0;
   }
 
-  async #storePage(
-    fenced: Fenced,
-    from: FillPositions,
-    page: ChangedPage,
-  ): Promise<FillPositions | undefined> {
+  async #storePage(fenced: Fenced, from: FillPositions, page: ChangedPage): Promise<FillPositions> {
     const { table } = this.#options;
     let positions = from;
     for (let start = 0; start === 0 || start < page.records.length; start += storedInTransaction) {
@@ -157,17 +167,21 @@ export class CopySync implements CopyWriter {
         await table.move(transaction, positions);
       });
     }
-    return Object.keys(positions).length === 0 ? undefined : positions;
+    return positions;
   }
 
   async #logProgress(): Promise<void> {
     const { table, log, metrics } = this.#options;
     if (monotonicMs() - this.#loggedAt < 10_000) return;
-    const { isFilled, records } = await table.facts();
+    const { isFilled, records } = await table.facts(this.#readable);
     metrics.copyRecords.set(records);
     this.#loggedAt = monotonicMs();
     if (!isFilled) log.info({ records }, 'the copy of Salesforce is being filled');
   }
+}
+
+function namesOf(resources: readonly Resource[]): string[] {
+  return resources.map(({ name }) => name);
 }
 
 function isMember({ resource }: CopiedRow): boolean {

@@ -17,6 +17,7 @@ import {
   displaced,
   isClaimed,
   isWrittenSince,
+  keptThrough,
   lastCompletePoll,
   overlaps,
   replaced,
@@ -89,27 +90,34 @@ export class CopyTable {
     this.fields = fields;
   }
 
-  /** Looks records up, in the order of the keys; undefined where the copy is not complete, or has other fields. */
-  async find(keys: readonly LookupKey[]): Promise<{ age: number; rows: LookedUpRow[][] } | undefined> {
-    const { rows } = await sql<LookedUpRow & { age: number; position: number | null }>`
+  /**
+   * Looks records up, in the order of the keys; undefined where the copy of the resource is not complete, or has other
+   * fields.
+   */
+  async find(keys: readonly LookupKey[]): Promise<(Found<LookedUpRow> | undefined)[]> {
+    const resources = [...new Set(keys.map(({ resource }) => resource))];
+    const { rows } = await sql<LookedUpRow & { resource: string; age: number; position: number | null }>`
       ${preparedAs('copy-find')}
-      select s.age, r.position, r.external_id, r.native_id, r.is_stale,
+      select s.resource, s.age, r.position, r.external_id, r.native_id, r.is_stale,
         case when r.is_stale then ${secondsSince(sql`r.right_at`)} else s.age end as right_ago,
         case when r.is_stale and r.right_at = '-infinity' then '' else r.content end as content
-      from ${this.#usable()} s left join (
-        select k.position::integer, r.external_id, r.native_id, r.content, r.is_stale, r.right_at
+      from ${this.#usable(resources)} s left join (
+        select k.position::integer, r.resource, r.external_id, r.native_id, r.content, r.is_stale, r.right_at
         from unnest(${keys.map(({ resource }) => resource)}::text[],
           ${keys.map(({ externalId }) => externalId)}::text[],
           ${keys.map(({ madeBy }) => (madeBy === undefined ? null : folded(madeBy)))}::text[]
         ) with ordinality k (resource, external_id, made_by, position)
         join copied_records r on r.resource = k.resource and r.external_id = k.external_id
         where r.is_stale or (not r.is_deleted and (k.made_by is null or r.consumer_id = k.made_by))
-      ) r on true`.execute(this.#database.sql);
-    const [first] = rows;
-    if (first === undefined) return undefined;
-    const found = keys.map((): LookedUpRow[] => []);
-    for (const { position, ...row } of rows) if (position !== null) found[position - 1]?.push(row);
-    return { age: first.age, rows: found };
+      ) r on r.resource = s.resource`.execute(this.#database.sql);
+    const ages = new Map(rows.map(({ resource, age }) => [resource, age]));
+    const found = keys.map(({ resource }) => {
+      const age = ages.get(resource);
+      return age === undefined ? undefined : { age, rows: [] as LookedUpRow[] };
+    });
+    for (const { position, resource: _, age: __, ...row } of rows)
+      if (position !== null) found[position - 1]?.rows.push(row);
+    return found;
   }
 
   /** A page and one record more, where there are more; undefined as in `find`. */
@@ -133,7 +141,7 @@ export class CopyTable {
     >`
       select s.age, ${hasStale} as has_stale, ${rightAgo} as right_ago, ${hasOwners} as has_owners,
         r.external_id, r.native_id, r.content, false as is_stale
-      from ${this.#usable()} s left join (
+      from ${this.#usable([resource])} s left join (
         select * from (
           select r.*, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
           from (
@@ -154,12 +162,20 @@ export class CopyTable {
     };
   }
 
-  /** Seconds since the poll began that all is from; nothing where it does not serve. */
-  #usable(): RawBuilder<unknown> {
+  /** Each of these resources that serves, with the seconds since the poll began that all its rows are from. */
+  #usable(resources: readonly string[]): RawBuilder<unknown> {
+    const kept = keptThrough('u.name');
     return sql`(
-      select extract(epoch from now() - kept_through)::float8 as age, kept_through from copy_state
-      where places is null and kept_through is not null and fields = ${this.fields}
+      select u.name as resource, extract(epoch from now() - ${kept})::float8 as age, ${kept} as kept_through
+      from copy_state, unnest(${resources}::text[]) u (name)
+      where places::json -> u.name is null and ${kept} is not null and fields = ${this.fields}
     )`;
+  }
+
+  /** Seconds, by the oldest of these resources; null where one of them does not serve. */
+  age(resources: readonly string[]): RawBuilder<number | null> {
+    return sql`(select case when count(*) = ${resources.length}::integer then max(age) end
+      from ${this.#usable(resources)} s)`;
   }
 
   /**
@@ -233,7 +249,7 @@ export class CopyTable {
     if (members.length === 0) return;
     await sql`
       with named as (
-        select r.resource, r.native_id from copied_records r
+        select r.resource as kind, r.native_id as id from copied_records r
         join unnest(${members.map(({ nativeId }) => nativeId)}::text[],
           ${members.map(({ externalId, isDeleted }) => (isDeleted || externalId === '' ? null : externalId))}::text[]
         ) m (native_id, external_id) on r.member_native_id = m.native_id
@@ -241,13 +257,15 @@ export class CopyTable {
         order by r.resource, r.native_id for update of r
       )
       update copied_records r set is_stale = true, right_at = ${stillRightAt}, seen_at = now() from named
-      where r.resource = named.resource and r.native_id = named.native_id`.execute(transaction);
+      where r.resource = named.kind and r.native_id = named.id`.execute(transaction);
   }
 
-  async staleRecords(limit: number): Promise<StaleRecord[]> {
+  async staleRecords(resources: readonly string[], limit: number): Promise<StaleRecord[]> {
     const { rows } = await sql<StaleRecord>`
-      select resource, native_id, external_id, now()::text as now from copied_records where is_stale
-      order by written_at limit ${limit}`.execute(this.#database.bulk);
+      select resource, native_id, external_id, now()::text as now from copied_records
+      where is_stale and resource = any(${resources}::text[]) order by written_at limit ${limit}`.execute(
+      this.#database.bulk,
+    );
     return rows;
   }
 
@@ -319,7 +337,7 @@ export class CopyTable {
       select ${this.fields}, ${fence}::bigint,
         case when ${wereChangesRead} then ${JSON.stringify(positions)} end
       on conflict (only_row) do update set fields = excluded.fields, fence = excluded.fence, places = excluded.places,
-        kept_through = null`.execute(transaction);
+        kept_through = null, kept_by_resource = null`.execute(transaction);
   }
 
   async move(transaction: Database['sql'], positions: FillPositions): Promise<void> {
@@ -327,9 +345,16 @@ export class CopyTable {
     await sql`update copy_state set places = ${left}`.execute(transaction);
   }
 
-  async complete(transaction: Database['sql'], fence: string): Promise<void> {
+  /** `isWhole`: these resources are all that the copy has. */
+  async complete(
+    transaction: Database['sql'],
+    fence: string,
+    { read, isWhole }: { read: readonly string[]; isWhole: boolean },
+  ): Promise<void> {
     await sql`
-      update copy_state set kept_through = ${lastPollBegan}
+      update copy_state set kept_through = case when ${isWhole} then ${lastPollBegan} else kept_through end,
+        kept_by_resource = coalesce(kept_by_resource, '{}')
+          || (select jsonb_object_agg(name, ${lastPollBegan}) from unnest(${read}::text[]) name)
       where fence = ${fence}::bigint`.execute(transaction);
   }
 
@@ -341,15 +366,16 @@ export class CopyTable {
     });
   }
 
-  async facts(): Promise<{
-    /** Null where nothing can be served. */
+  async facts(resources: readonly string[]): Promise<{
+    /** Null where one of these resources can't be served. */
     age: number | null;
     isFilled: boolean;
     records: number;
   }> {
     const { rows } = await sql<{ age: number | null; is_filled: boolean; records: string }>`
-      select (select age from ${this.#usable()} s) as age,
-        exists (select from copy_state where places is null) as is_filled,
+      select ${this.age(resources)} as age,
+        exists (select from copy_state where not exists (
+          select from unnest(${resources}::text[]) name where places::json -> name is not null)) as is_filled,
         (case when reltuples > ${countedExactly} then reltuples::bigint
           else (select count(*) from (select from copied_records where not is_deleted limit ${countedExactly}) counted) end)::text as records
       from pg_class where oid = 'copied_records'::regclass`.execute(this.#database.sql);

@@ -10,6 +10,7 @@ import { isHung, isUnavailable } from '../../platform/store/failures.ts';
 import { type ChangeSource, missingIdOf } from '../../records/changes.ts';
 import { member } from '../../records/members.ts';
 import type { RecordCopy } from '../../records/offers.ts';
+import { readable } from '../../records/org-fit.ts';
 import type { Records } from '../../records/records.ts';
 import type { Resource } from '../../records/resource.ts';
 import type { CopyWriter } from '../events/copy-writer.ts';
@@ -41,6 +42,8 @@ import { withCopy } from './written-records.ts';
  * replace what was last written before that. What a write read back replaces what was stored before the write began.
  * Otherwise the state that the CRM changed later is the newer one; within one second of the CRM's, and where one of them is
  * a deletion, the row is stale.
+ *
+ * Each resource is as old as the last poll that read all of it: polls leave out those that the org lacks, and the others go on.
  *
  * All replicas that read changes must keep the copy. A poll that did not keep it breaks the chain of fences, and the copy is
  * filled again.
@@ -123,7 +126,11 @@ export function createCopy(options: CopyOptions): Copy {
       await note().catch(() => note().catch(() => undefined));
     },
     async health() {
-      const { age, isFilled, records: count } = await table.facts();
+      const {
+        age,
+        isFilled,
+        records: count,
+      } = await table.facts(readable(resources).map(({ name }) => name));
       const isOld = age === null || age > Math.max(mostSeconds, mostPolls * pollSeconds);
       return {
         connected: !isOld,

@@ -20,6 +20,7 @@ export class MemoryCrm implements ChangeSource {
   calls = 0;
   /** Awaited before each answer; may throw. */
   beforeAnswer: () => Promise<void> = async () => {};
+  #broken: Resource | undefined;
   readonly #rows = new Map<string, ChangedRecord>();
   /** External IDs that no record had at some time, after one had had it. */
   readonly absent = new Set<string>();
@@ -79,6 +80,18 @@ export class MemoryCrm implements ChangeSource {
     return [...this.#rows.values()].filter(({ nativeId }) => !this.hidden.has(nativeId));
   }
 
+  /** Takes an object away until the next call of this, or of another one; undefined: all are there again. */
+  breakObject(broken?: Resource): void {
+    this.#broken?.fit.set([]);
+    this.#broken = broken;
+    broken?.fit.set([{ kind: 'absent', column: null, problem: "doesn't exist", needs: ['read'] }]);
+  }
+
+  #refuseBroken(asked: Iterable<Resource>): void {
+    for (const resource of asked)
+      if (resource === this.#broken) throw new Error(`there is no ${resource.crmObject}`);
+  }
+
   /** Hides a record, as sharing does: it does not count as changed, neither then nor when it is visible again. */
   hide(nativeId: string): void {
     const before = this.alive;
@@ -87,11 +100,13 @@ export class MemoryCrm implements ChangeSource {
   }
 
   async readIds(ranges: readonly IdRange[], limit: number): Promise<ReadIds[]> {
+    this.#refuseBroken(ranges.map(({ resource }) => resource));
     return ranges.map((range) => idsIn(this.rows, range, limit));
   }
 
   /** As the CRM looks a record up. */
   async find(resource: Resource, externalId: string): Promise<StoredRecord | undefined> {
+    this.#refuseBroken([resource]);
     const row = this.rows.find(
       (one) => one.resource === resource && one.externalId === externalId && !one.isDeleted,
     );
@@ -107,6 +122,7 @@ export class MemoryCrm implements ChangeSource {
 
   async readChanges(positions: ReadonlyMap<Resource, ChangePosition>): Promise<ChangedPage> {
     this.calls += 1;
+    this.#refuseBroken(positions.keys());
     const complete = new Set<Resource>();
     const records: ChangedRecord[] = [];
     const sentAt = this.now;

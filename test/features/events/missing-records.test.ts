@@ -54,6 +54,7 @@ for (const [kind, open] of Object.entries(databaseKinds))
     const poll = () =>
       missing.work(
         (work) => reader.fenced(String(fence), work),
+        resources,
         async (records) => void stored.push(...records),
         new AbortController().signal,
       );

@@ -105,6 +105,13 @@ function hideSomething(crm: MemoryCrm, nativeId: string, random: () => number, l
   return crm.hidden.has(nativeId);
 }
 
+/** The org lacks an object for some polls. */
+function breakSomething(crm: MemoryCrm, random: () => number, lateMs: number): void {
+  // Where a poll that looks far back leaves it out, what became visible late waits for ten more.
+  if (lateMs > 120_000 || random() >= 0.3) return;
+  crm.breakObject([undefined, ...resources][Math.floor(random() * 4)]);
+}
+
 /** A comparison of all ids is due now. */
 const makeComparisonDue = (database: Database, isDue = true) =>
   database.execute(`update change_reader set compared_at = to_timestamp(0) where ${isDue}`);
@@ -180,6 +187,7 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
       const [database, other = database] = opened.replicas;
       await new ReaderTable(database).prepare();
       const crm = new MemoryCrm();
+      t.after(() => crm.breakObject());
       const random = randomFrom(lateMs);
       const pick = <T>(from: readonly T[]) => from[Math.floor(random() * from.length)] as T;
       const ids = Array.from({ length: 25 }, (_, index) => `a0B00000000${String(index).padStart(4, '0')}`);
@@ -201,10 +209,12 @@ for (const [kind, open] of Object.entries(databaseKinds)) {
           await poll(other, readers[1] as ChangeReader);
         });
         await makeComparisonDue(database, step % 5 === 4 && polls === 1);
+        breakSomething(crm, random, lateMs);
         await poll(database, readers[0] as ChangeReader);
         if (random() < 0.1) readers = [newReader(database, crm), newReader(other, crm)];
       }
       crm.beforeAnswer = async () => {};
+      crm.breakObject();
       crm.hidden.clear();
       crm.pass(lateMs);
       for (let count = 0; count < polls; count++) {

@@ -11,6 +11,7 @@ import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
+import { member } from '../../../src/records/members.ts';
 import { quote } from '../../../src/records/quotes-and-bookings.ts';
 import { openTestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
@@ -79,7 +80,33 @@ test('the lease is kept while many records are stale', async (t) => {
     kept += 1;
     return database.sql.transaction().execute(work);
   };
-  assert.equal(await new CopySync(options).work(fenced, new AbortController().signal), false);
+  assert.equal(await new CopySync(options).work(fenced, [quote], new AbortController().signal), false);
   assert.equal(kept, 2);
-  assert.deepEqual(await table.staleRecords(1), []);
+  assert.deepEqual(await table.staleRecords(['quote'], 1), []);
+});
+
+test('while members are not read, what names them grows old', async (t) => {
+  const {
+    replicas: [database],
+    stop,
+  } = await openTestDatabase();
+  t.after(stop);
+  const crm = new MemoryRecords(() => 0.5);
+  const readers = new ReaderTable(database);
+  await readers.prepare();
+  const { fence } = await readers.take(true);
+  const resources = [member, quote];
+  const table = new CopyTable(database, 'fields');
+  const metrics = createMetrics(readCopyMetrics);
+  const sync = new CopySync({ table, resources, source: crm, records: crm, log: recordLog().log, metrics });
+  await database.sql.transaction().execute((transaction) => table.reset(transaction, String(fence), {}));
+  const complete = (read: typeof resources) =>
+    database.sql.transaction().execute((transaction) => sync.complete(transaction, String(fence), read));
+  const isServed = async (name: string) => (await table.facts([name])).age !== null;
+  await complete([quote]);
+  assert.equal(await isServed('quote'), false);
+  await complete([member]);
+  assert.deepEqual([await isServed('member'), await isServed('quote')], [true, false]);
+  await complete(resources);
+  assert.equal(await isServed('quote'), true);
 });

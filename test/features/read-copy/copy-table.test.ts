@@ -12,6 +12,7 @@ import { member } from '../../../src/records/members.ts';
 import { databaseKinds, openTestDatabase } from '../../support/databases.ts';
 import { eventually } from '../../support/eventually.ts';
 import { executedBy } from '../../support/executed-by.ts';
+import { keepNow } from './support.ts';
 
 const stamp = '2027-03-01T08:00:00.000Z';
 
@@ -74,8 +75,8 @@ function aWrite({ nativeId, externalId = '', values }: ChangedRecord, name: stri
 }
 
 async function nameOf(table: CopyTable, { externalId = '' }: ChangedRecord): Promise<string | undefined> {
-  const found = await table.find([{ resource: 'member', externalId }]);
-  const [row, another] = found?.rows[0] ?? [];
+  const [{ rows = [] } = {}] = await table.find([{ resource: 'member', externalId }]);
+  const [row, another] = rows;
   assert.equal(another, undefined);
   if (row === undefined) return 'gone';
   return row.is_stale ? 'stale' : JSON.parse(row.content).last_name;
@@ -84,7 +85,7 @@ async function nameOf(table: CopyTable, { externalId = '' }: ChangedRecord): Pro
 /** Makes the table answer. */
 async function fill(database: Database, table: CopyTable): Promise<void> {
   await database.bulk.transaction().execute((transaction) => table.reset(transaction, '1', {}));
-  await sql`update copy_state set places = null, kept_through = now()`.execute(database.sql);
+  await keepNow(database, 'member');
 }
 
 test('a write whose statement reaches the database late puts no older state over a newer one', async (t) => {
@@ -143,7 +144,7 @@ test('nothing is read of the records of others', async (t) => {
   const key = { resource: 'member', externalId };
   const found = await table.find([{ ...key, madeBy: 'con_B' }, { ...key, madeBy: 'con_A' }, key]);
   assert.deepEqual(
-    found?.rows.map(({ length }) => length),
+    found.map((one) => one?.rows.length),
     [0, 1, 1],
   );
 });

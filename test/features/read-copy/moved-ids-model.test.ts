@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
 import { randomFrom } from '../../../simulators/shared/random.ts';
+import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type CopiedRow, changedRow, rowOf, staleRow } from '../../../src/features/read-copy/copied-row.ts';
-import { CopySync, copyLease } from '../../../src/features/read-copy/copy-sync.ts';
+import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
@@ -14,6 +15,7 @@ import type { FieldValues, StoredRecord } from '../../../src/records/records.ts'
 import { openTestDatabase, type TestDatabase } from '../../support/databases.ts';
 import { recordLog } from '../../support/log.ts';
 import { MemoryRecords } from './memory-records.ts';
+import { keepNow } from './support.ts';
 
 /** `COPY_RUNS=100` is a long run, and `COPY_SEED` another one; the seed decides all. */
 const seed = Number(process.env['COPY_SEED'] ?? 1);
@@ -209,7 +211,7 @@ class World {
     await this.#db.bulk.transaction().execute((transaction) => this.#table.keep(transaction, rows));
     if (this.#page.length > 0) return;
     await this.#settle();
-    await sql`update copy_state set kept_through = now()`.execute(this.#db.sql);
+    await keepNow(this.#db, 'quote');
     this.#keptFrom = this.#pollFrom;
     this.#pollFrom = undefined;
     this.#say('poll ends');
@@ -230,13 +232,14 @@ class World {
       },
       ...{ log: recordLog().log, metrics: createMetrics(readCopyMetrics) },
     });
-    await copyWriter.work((work) => this.#db.bulk.transaction().execute(work), new AbortController().signal);
+    const fenced: Fenced = (work) => this.#db.bulk.transaction().execute(work);
+    await copyWriter.work(fenced, [quote], new AbortController().signal);
   }
 
   async check(): Promise<void> {
     const found = await this.#table.find(this.ids.map((externalId) => ({ resource: 'quote', externalId })));
     for (const [at, id] of this.ids.entries()) {
-      const [row, another] = found?.rows[at] ?? [];
+      const [row, another] = found[at]?.rows ?? [];
       if (another === undefined && !row?.is_stale) this.#assertShown('find', id, row?.content);
     }
     await this.#checkList();
@@ -272,13 +275,13 @@ test('whatever moves while notes are late, no read is older than the last poll, 
   const [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
-  await reader.take(true, copyLease);
+  await reader.take(true);
   let served = 0;
   for (let round = 0; round < rounds; round++) {
     const random = randomFrom(seed + round);
     const table = new CopyTable(database, 'fields');
     await database.bulk.transaction().execute((transaction) => table.reset(transaction, '1', {}));
-    await sql`update copy_state set places = null, kept_through = now()`.execute(database.sql);
+    await keepNow(database, 'quote');
     const world = new World(random, table);
     // Everything is read once.
     for (let polls = 0; polls < 5; polls++) await world.poll();

@@ -5,7 +5,7 @@ import { type CompiledQuery, sql } from 'kysely';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { ReaderTable } from '../../../src/features/events/reader-table.ts';
 import { type CopiedRow, changedRow, rowOf, staleRow } from '../../../src/features/read-copy/copied-row.ts';
-import { CopySync, copyLease } from '../../../src/features/read-copy/copy-sync.ts';
+import { CopySync } from '../../../src/features/read-copy/copy-sync.ts';
 import { CopyTable } from '../../../src/features/read-copy/copy-table.ts';
 import { readCopyMetrics } from '../../../src/features/read-copy/metrics.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
@@ -19,6 +19,7 @@ import { executedBy } from '../../support/executed-by.ts';
 import { recordLog } from '../../support/log.ts';
 import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
+import { keepNow } from './support.ts';
 
 const [early, late] = ['2027-03-01T08:00:00.000Z', '2027-03-01T08:00:05.000Z'];
 
@@ -33,7 +34,7 @@ before(async () => {
   [database] = opened.replicas;
   const reader = new ReaderTable(database);
   await reader.prepare();
-  await reader.take(true, copyLease);
+  await reader.take(true);
   table = new CopyTable(database, 'fields');
 });
 after(() => opened.stop());
@@ -43,7 +44,7 @@ beforeEach(async () => {
   [id, other] = [randomUUID(), randomUUID()];
   await sql`truncate copied_records`.execute(database.sql);
   await database.bulk.transaction().execute((transaction) => table.reset(transaction, '1', {}));
-  await sql`update copy_state set places = null, kept_through = now()`.execute(database.sql);
+  await keepNow(database, 'quote');
   await startPoll();
 });
 
@@ -72,8 +73,8 @@ function note(...record: Parameters<typeof stored>): CopiedRow {
 
 /** What a read by External ID finds: the CRM's own id of the record, or that the CRM has to be asked. */
 async function found(externalId: string): Promise<string> {
-  const { rows = [[]] } = (await table.find([{ resource: 'quote', externalId }])) ?? {};
-  const [row, another] = rows[0] ?? [];
+  const [{ rows = [] } = {}] = await table.find([{ resource: 'quote', externalId }]);
+  const [row, another] = rows;
   if (another !== undefined || row?.is_stale) return 'ask';
   return row?.native_id ?? 'none';
 }
@@ -95,7 +96,7 @@ async function settle(...records: StoredRecord[]): Promise<void> {
     metrics: createMetrics(readCopyMetrics),
   });
   const fenced: Fenced = (work) => database.bulk.transaction().execute(work);
-  await copyWriter.work(fenced, new AbortController().signal);
+  await copyWriter.work(fenced, [quote], new AbortController().signal);
 }
 
 describe('of a record whose External ID may be one of two, the CRM is asked for both', () => {

@@ -10,6 +10,7 @@ import { databaseKinds, type TestDatabase } from '../../support/databases.ts';
 import { rowsReadIn } from '../../support/rows-read.ts';
 
 const opened = await databaseKinds['PostgreSQL']?.();
+const resources = ['member', 'quote', 'booking'];
 /** Enough that reading all of them is the worse way. */
 const recordsOfEach = 20_000;
 
@@ -24,8 +25,10 @@ describe('of many records no statement on the copy reads more than it needs', { 
     await reader.prepare();
     await reader.take(true);
     await database.sql.transaction().execute((transaction) => table.reset(transaction, '1', {}));
-    await database.sql.transaction().execute((transaction) => table.complete(transaction, '1'));
-    for (const resource of ['member', 'quote', 'booking'])
+    await database.sql
+      .transaction()
+      .execute((transaction) => table.complete(transaction, '1', { read: resources, isWhole: true }));
+    for (const resource of resources)
       await database.execute(`
         insert into copied_records (resource, native_id, external_id, created_at, updated_at, trip_id, member_id,
           consumer_id, status, email, member_native_id, content)
@@ -77,7 +80,7 @@ describe('of many records no statement on the copy reads more than it needs', { 
     'a page of the reader': () => table.keep(database.sql, [changed('member9'), changed('new')]),
     'members that changed': () => table.follow(database.sql, [changed('member9')]),
     'a stale mark': () => table.markStale({ resource: 'member', externalId: memberId }),
-    'the stale records': () => table.staleRecords(1000),
+    'the stale records': () => table.staleRecords(resources, 1000),
     'an erasure': () => table.eraseMember(memberId),
     'the clearing': () => table.clearDeleted(),
   };

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { sql } from 'kysely';
+import type { Database } from '../../../src/platform/store/database.ts';
 import { eventually } from '../../support/eventually.ts';
 
 type Request = (path: string, options?: { headers?: Record<string, string> }) => Promise<Response>;
@@ -14,6 +16,13 @@ export interface Answer {
 
 /** Settings of a gateway that keeps a copy and polls often. */
 export const copyEnv = { COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' };
+
+/** The copy of the resource is filled, and a poll that began now has come to its end. */
+export async function keepNow(database: Database, resource: string): Promise<void> {
+  await sql`update copy_state set places = null, kept_by_resource = jsonb_build_object(${resource}::text, now())`.execute(
+    database.sql,
+  );
+}
 
 export async function read(request: Request, path: string, cacheControl: string): Promise<Answer> {
   const response = await request(path, { headers: { 'cache-control': cacheControl } });
