@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { isConsumerId } from '../../identity/consumers/credentials.ts';
 import type { ChangedRecord } from '../../records/changes.ts';
 import type { FieldValues } from '../../records/records.ts';
 import { createRepresentation } from '../../records/representation.ts';
@@ -117,7 +118,12 @@ function knownOf(
   if (externalId === undefined) return known && { ...known, isDeleted: true };
   // Absent where the org did not say; null where nobody made it through the API, or no longer counts as its maker.
   const { consumer_id: consumerId = known?.consumerId ?? null } = values;
-  return { externalId, consumerId, ...hashesOf(values), isDeleted };
+  return { externalId, consumerId: makerOf(consumerId), ...hashesOf(values), isDeleted };
+}
+
+/** Null for what is no consumer's id: people write the column too, and the database takes no NUL. */
+function makerOf(consumerId: string | null): string | null {
+  return consumerId !== null && isConsumerId(consumerId) ? consumerId : null;
 }
 
 /** Hashes without `updated_at`: a new time alone is no change. */

@@ -221,6 +221,19 @@ describe('the feed', () => {
     assert.deepEqual(reader.typesOf(id), ['quote.created', 'quote.updated', 'quote.deleted']);
   });
 
+  test('goes on where people write texts that the database cannot hold', async () => {
+    const id = await newQuote();
+    await feed.until(({ resource }) => resource.id === id);
+    const odd = { Consumer_Id__c: 'con_\0', Name__c: 'a\0b', Status__c: 'c\0d', Actor__c: '\0' };
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, odd);
+    const { data } = await feed.until(({ type, resource }) => type === 'quote.updated' && resource.id === id);
+    assert.partialDeepStrictEqual(data, {
+      name: 'a\0b',
+      status: 'c\0d',
+      created_by: { consumer_id: 'con_\0' },
+    });
+  });
+
   test('is in the health report', async () => {
     const health = (await (await gateway.request('/v1/healthz')).json()) as { changes: object };
     assert.partialDeepStrictEqual(health.changes, { connected: true });

@@ -20,7 +20,7 @@ function eventOf(known: KnownRecord | undefined, values: FieldValues) {
 const values = {
   name: 'a',
   status: 'b',
-  consumer_id: 'con_1',
+  consumer_id: 'con_o2tBsovC6m7gYpQd',
   actor: 'x',
   created_at: stamp,
   updated_at: stamp,

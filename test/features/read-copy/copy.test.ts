@@ -102,6 +102,19 @@ describe('the copy', () => {
     await assertSame(`/v1/quotes/${id}`);
   });
 
+  test('goes on where people write texts that the database cannot hold', async () => {
+    const id = await newQuote();
+    const odd = { Consumer_Id__c: 'con_\0', Name__c: 'a\0b', Status__c: 'c\0d', Actor__c: '\0' };
+    await gateway.org.edit('Quote__c', { External_Id__c: id }, odd);
+    await untilCopied(gateway.request, `/v1/quotes/${id}`, ({ body }) => body.includes('c\\u0000d'));
+    await assertSame(`/v1/quotes/${id}`);
+    const email = `\0${randomUUID()}@example.com`;
+    const memberId = randomUUID();
+    await gateway.org.insert('Contact', [{ LastName: 'a\0b', Email: email, External_Id__c: memberId }]);
+    await untilCopied(gateway.request, `/v1/members/${memberId}`, ({ body }) => body.includes('a\\u0000b'));
+    await assertSame(`/v1/members/${memberId}`);
+  });
+
   test('follows a member that gets another External ID, or is deleted and restored', async () => {
     const [memberId, next] = [randomUUID(), randomUUID()];
     await gateway.org.insert('Contact', [{ LastName: 'Moved', External_Id__c: memberId }]);
