@@ -100,8 +100,8 @@ export const undone: Readonly<Record<string, Undone>> = {
   },
   'visible-by-either': {
     file: 'src/features/events/event-visibility.ts',
-    now: 'v.viewer = ${viewer} and ${isVisible(columns)})',
-    before: 'v.viewer = ${viewer} or ${isVisible(columns)})',
+    now: 'coalesce(${isVisible(columns)}, false)',
+    before: 'coalesce(${isVisible(columns)} or ${isNotPrivateToAnother(columns.consumerId)}, false)',
     fault: 'Endpoints get events of records that their consumer may not see.',
     foundBy: { seed: 1, theme: 'leases' },
   },

@@ -76,22 +76,22 @@ export function visibilityRows(all: readonly ViewerVisibility[]): RawBuilder<unk
       as one (viewer text, consumer_id text, all_records text[], own_records text[], fields jsonb))`;
 }
 
-export function isVisibleByRows(viewer: RawBuilder<unknown>): RawBuilder<boolean> {
-  return sql`exists (
-    select from visibility v
-    where v.viewer = ${viewer} and ${isVisible(columns)})`;
+/** The row `v` of the viewer, nulls where there is none. A condition that looks for it would read all rows for each event. */
+export function joinVisibility(viewer: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`left join visibility v on v.viewer = ${viewer}`;
+}
+
+/** Condition: the viewer may see the event by its row `v`; false without one. */
+export function isVisibleByRow(): RawBuilder<boolean> {
+  return sql`coalesce(${isVisible(columns)}, false)`;
 }
 
 /**
- * Condition: the viewer may see the event by its row. Without one nobody can say yet what it may read: it may see what is
+ * Condition: the viewer may see the event by its row `v`. Without one nobody can say yet what it may read: it may see what is
  * not private to another consumer.
  */
-export function mayBeVisibleByRows(
-  viewer: RawBuilder<unknown>,
-  consumerId: RawBuilder<unknown>,
-): RawBuilder<boolean> {
-  return sql`(${isVisibleByRows(viewer)}
-    or (${viewer} not in (select viewer from visibility) and ${isNotPrivateToAnother(consumerId)}))`;
+export function mayBeVisibleByRow(consumerId: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql`case when v.viewer is null then ${isNotPrivateToAnother(consumerId)} else ${isVisibleByRow()} end`;
 }
 
 /**

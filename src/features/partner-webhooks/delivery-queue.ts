@@ -4,8 +4,9 @@ import { deadlineFromNow, type Held, leaseSeconds, leasesOf } from '../../platfo
 import { interval } from '../../platform/store/statements.ts';
 import { eventsBetween, eventWithId, lastSequence } from '../events/event-log.ts';
 import {
-  isVisibleByRows,
-  mayBeVisibleByRows,
+  isVisibleByRow,
+  joinVisibility,
+  mayBeVisibleByRow,
   type ViewerVisibility,
   visibilityRows,
 } from '../events/event-visibility.ts';
@@ -191,7 +192,7 @@ export class DeliveryQueue {
       select
         coalesce(extract(epoch from now() - min(oldest.created_at)), 0)::double precision as pending,
         greatest(coalesce(extract(epoch from now() - min(next.next_attempt_at)
-          filter (where ${viewer} in (${listed(active)}))), 0), 0)::double precision as overdue
+          filter (where ${isOneOf(active)})), 0), 0)::double precision as overdue
       from webhook_endpoints w left join lateral (
         select d.created_at from deliveries d where d.endpoint_id = w.id and d.status = 'pending'
         order by d.number limit 1
@@ -256,8 +257,9 @@ export const isAskedFor: RawBuilder<unknown> = sql`(w.event_types = '[]' or exis
   select from jsonb_array_elements_text(w.event_types) as asked
   where asked = e.type or (asked like '%.*' and starts_with(e.type, left(asked, -1)))))`;
 
-function listed(ids: readonly string[]): RawBuilder<unknown> {
-  return sql`select jsonb_array_elements_text(${JSON.stringify(ids)}::jsonb)`;
+/** Condition: the viewer is one of these. An array is always hashed; of a subquery, every row may be compared with every other. */
+function isOneOf(viewers: readonly string[]): RawBuilder<boolean> {
+  return sql`${viewer} = any(${viewers}::text[])`;
 }
 
 function isDue(name: string): RawBuilder<unknown> {
@@ -287,8 +289,9 @@ function fanOut(
     ), made as (
       insert into deliveries (endpoint_id, event_id, event_type, record, status, next_attempt_at)
       select w.id, e.id, e.type, e.resource_type || ' ' || e.resource_id, 'pending', now()
-      from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence
-        and ${isAskedFor} and ${mayBeVisibleByRows(viewer, consumer)}
+      from chunk e join webhook_endpoints w on w.enabled and w.after_sequence < e.sequence and ${isAskedFor}
+        ${joinVisibility(viewer)}
+      where ${mayBeVisibleByRow(consumer)}
       order by e.sequence
       on conflict (endpoint_id, event_id) do nothing
     )
@@ -313,7 +316,7 @@ function leaseDue(
       select w.id, w.consumer_id, case when w.failing_since is null then ${endpointCapacity}::integer else ${failingCapacity}::integer end
         - (select count(*)::integer from deliveries o where o.endpoint_id = w.id and o.claimed_until > now()) as free
       from webhook_endpoints w
-      where w.enabled and ${viewer} in (${listed(active)})
+      where w.enabled and ${isOneOf(active)}
     ), ready as (
       select due.*, endpoints.consumer_id from endpoints cross join lateral (
         select d.id, d.next_attempt_at, d.number from (
@@ -343,11 +346,12 @@ function leaseDue(
     update deliveries as d set ${lease.begin}
     from mine join deliveries as found on found.id = mine.id
       join webhook_endpoints w on w.id = found.endpoint_id
+      ${joinVisibility(viewer)}
       left join lateral (${eventWithId(sql.ref('found.event_id'))}) e on true
     where d.id = mine.id and d.status = 'pending'
     returning d.id, d.claim as fence, d.tries, d.endpoint_id,
       w.consumer_id as owner, ${viewer} as viewer, w.url,
       w.secret_version::text as secret_version,
-      d.event_type = ${pingType} or ${isVisibleByRows(viewer)} as allowed,
+      d.event_type = ${pingType} or ${isVisibleByRow()} as allowed,
       ${sentEvent}`;
 }

@@ -3,10 +3,12 @@ import { describe, test } from 'node:test';
 import { type RawBuilder, sql } from 'kysely';
 import {
   type EventVisibility,
-  isVisibleByRows,
+  isVisibleByRow,
   isVisibleTo,
-  mayBeVisibleByRows,
+  joinVisibility,
+  mayBeVisibleByRow,
   shownTo,
+  type ViewerVisibility,
   visibilityRows,
 } from '../../../src/features/events/event-visibility.ts';
 import { useTestDatabase } from '../../support/databases.ts';
@@ -69,10 +71,14 @@ describe('which events a consumer sees', () => {
   const opened = useTestDatabase();
 
   /** Those of the events for which the condition holds. */
-  async function matching(condition: RawBuilder<boolean>, rows = sql``): Promise<Event[]> {
-    const { rows: found } = await sql<{ at: number }>`${rows}
+  async function matching(
+    condition: RawBuilder<boolean>,
+    visibility: readonly ViewerVisibility[] = [],
+  ): Promise<Event[]> {
+    const { rows: found } = await sql<{ at: number }>`with ${visibilityRows(visibility)}
       select at::integer from jsonb_to_recordset(${JSON.stringify(events.map((event, at) => ({ ...event, at })))}::jsonb)
         as e (at bigint, permission_resource text, consumer_id text, private_to text, changed text[])
+        ${joinVisibility(sql`'this'`)}
       where ${condition} order by at`.execute(opened.replicas[0].sql);
     return found.map(({ at }) => events[at] as Event);
   }
@@ -88,19 +94,19 @@ describe('which events a consumer sees', () => {
         own_records: [],
         fields: {},
       };
-      const rows = sql`with ${visibilityRows([{ ...viewer, viewer: 'this' }, others])}`;
-      assert.deepEqual(await matching(isVisibleByRows(sql`'this'`), rows), seen);
+      const rows = [{ ...viewer, viewer: 'this' }, others];
+      assert.deepEqual(await matching(isVisibleByRow(), rows), seen);
       const asConsumer = sql`${viewer.consumer_id}::text`;
-      assert.deepEqual(await matching(mayBeVisibleByRows(sql`'this'`, asConsumer), rows), seen);
+      assert.deepEqual(await matching(mayBeVisibleByRow(asConsumer), rows), seen);
     });
 
   test('without a row: none for certain, and what is private to nobody else perhaps', async () => {
     const [first] = viewers as [EventVisibility];
-    const rows = sql`with ${visibilityRows([{ ...first, viewer: 'another' }])}`;
+    const rows = [{ ...first, viewer: 'another' }];
     for (const consumer of [live, test1]) {
-      assert.deepEqual(await matching(isVisibleByRows(sql`'this'`), rows), []);
+      assert.deepEqual(await matching(isVisibleByRow(), rows), []);
       assert.deepEqual(
-        await matching(mayBeVisibleByRows(sql`'this'`, sql`${consumer}::text`), rows),
+        await matching(mayBeVisibleByRow(sql`${consumer}::text`), rows),
         events.filter((event) => isOfItsSide(event, consumer)),
       );
     }
