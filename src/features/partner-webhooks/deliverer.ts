@@ -18,6 +18,7 @@ import {
   type DeliveryQueue,
   type DeliveryResult,
   type EndpointConsumers,
+  type EndpointFault,
   type EndpointViewer,
   type LeasedDelivery,
   type SentEvent,
@@ -66,8 +67,8 @@ interface DelivererOptions {
   secrets: Pick<EndpointSecrets, 'of'>;
   http: Pick<OutboundHttp, 'post'>;
   loadConsumers(viewers: readonly EndpointViewer[]): Promise<EndpointConsumers>;
-  /** Disables an endpoint; returns its consumer, undefined where it was not enabled. */
-  disable(endpointId: string, reason: DisabledReason): Promise<string | undefined>;
+  /** Disables an endpoint; returns its consumer, undefined where it was not enabled, or has another URL. */
+  disable(endpointId: string, reason: DisabledReason, url: string): Promise<string | undefined>;
   userAgent: string;
   log: Log;
   metrics: Pick<
@@ -86,7 +87,6 @@ const maxWaitMs = 3000;
 const postponedSeconds = 5;
 const agesIntervalMs = 15_000;
 const gatherMs = 10;
-const goneStatus = 410;
 
 export function startDeliverer(options: DelivererOptions) {
   const deliverer = new RunningDeliverer(options);
@@ -112,7 +112,7 @@ class RunningDeliverer {
   readonly #options: DelivererOptions;
   readonly #underWay = new Set<Promise<void>>();
   readonly #taken = new Map<string, number>();
-  /** Endpoints that are being disabled: ending what waits for one may take long. */
+  /** Endpoints that are being disabled, each with its URL: ending what waits for one may take long. */
   readonly #disabling = new Map<string, Promise<void>>();
   readonly #givingUp = new AbortController();
   readonly #store: (result: DeliveryResult) => Promise<void>;
@@ -126,7 +126,7 @@ class RunningDeliverer {
     this.#store = createResultWriter({
       ...options,
       givingUp: this.#givingUp.signal,
-      onFailing: (id) => this.#startDisabling(id, 'failing'),
+      onFault: (fault) => this.#startDisabling(fault),
     });
   }
 
@@ -207,8 +207,7 @@ class RunningDeliverer {
     const done = delivery.allowed ? await this.#attempt(delivery) : droppedResult();
     const isLast = done.outcome === 'failed' && done.next_in === null;
     metrics.deliveries.inc({ result: isLast ? 'given_up' : done.outcome });
-    await this.#store({ id: delivery.id, fence: delivery.fence, ...done });
-    if (done.attempt?.status === goneStatus) this.#startDisabling(delivery.endpoint_id, 'gone');
+    await this.#store({ id: delivery.id, fence: delivery.fence, url: delivery.url, ...done });
   }
 
   async #attempt(delivery: Message): Promise<Done> {
@@ -234,16 +233,17 @@ class RunningDeliverer {
     }
   }
 
-  #startDisabling(id: string, reason: DisabledReason): void {
-    if (this.#disabling.has(id)) return;
-    const work = this.#disable(id, reason).finally(() => this.#disabling.delete(id));
-    this.#disabling.set(id, work);
+  #startDisabling(fault: EndpointFault): void {
+    const key = `${fault.id} ${fault.url}`;
+    if (this.#disabling.has(key)) return;
+    const work = this.#disable(fault).finally(() => this.#disabling.delete(key));
+    this.#disabling.set(key, work);
   }
 
-  async #disable(id: string, reason: DisabledReason): Promise<void> {
+  async #disable({ id, url, reason }: EndpointFault): Promise<void> {
     const { disable, log, metrics } = this.#options;
     try {
-      const owner = await disable(id, reason);
+      const owner = await disable(id, reason, url);
       if (owner === undefined) return;
       // An endpoint that a partner tries out is no matter of operators.
       if (modeOf(owner) === 'live') metrics.webhookEndpointsDisabled.inc({ reason });
@@ -296,7 +296,7 @@ const gatherResultsMs = 10;
 
 interface ResultWriterOptions {
   queue: Pick<DeliveryQueue, 'finish'>;
-  onFailing(endpointId: string): void;
+  onFault(fault: EndpointFault): void;
   /** Aborted when results that cannot be stored are to be given up: their deliveries are sent again. */
   givingUp: AbortSignal;
   log: Log;
@@ -309,7 +309,7 @@ interface ResultWriterOptions {
 function createResultWriter(options: ResultWriterOptions): (result: DeliveryResult) => Promise<void> {
   return createBatcher({
     execute: async (results: DeliveryResult[]) => {
-      for (const id of await write(results, options)) options.onFailing(id);
+      for (const fault of await write(results, options)) options.onFault(fault);
       return results.map(() => undefined);
     },
     inFlight: 1,
@@ -324,7 +324,7 @@ function createResultWriter(options: ResultWriterOptions): (result: DeliveryResu
 async function write(
   results: DeliveryResult[],
   { queue, givingUp, log }: ResultWriterOptions,
-): Promise<string[]> {
+): Promise<EndpointFault[]> {
   for (let tries = 1; ; tries++) {
     try {
       return await queue.finish(results);

@@ -66,6 +66,7 @@ const madeAtOnce = 2000;
 const keptAttempts = 50;
 /** After this much time with nothing but failures an endpoint is disabled. */
 const failingSeconds = 5 * 86_400;
+const goneStatus = 410;
 
 export interface EndpointViewer {
   viewer: string;
@@ -132,11 +133,19 @@ type DeliveryOutcome = 'delivered' | 'failed' | 'dropped' | 'postponed';
 export interface DeliveryResult {
   id: string;
   fence: number;
+  url: string;
   /** Dropped: not sent, for good. Postponed: not sent, and no attempt. */
   outcome: DeliveryOutcome;
   attempt: DeliveryAttempt | null;
   /** Seconds until the next attempt; null: there is none. */
   next_in: number | null;
+}
+
+/** What the answers of a URL ask for. */
+export interface EndpointFault {
+  id: string;
+  url: string;
+  reason: 'gone' | 'failing';
 }
 
 export class DeliveryQueue {
@@ -205,14 +214,14 @@ export class DeliveryQueue {
   }
 
   /**
-   * Stores results, and what they say of their endpoints. One that was replaced changes nothing. Returns the
-   * endpoints that have had nothing but failures for too long.
+   * Stores results, and what they say of their endpoints. One that was replaced changes nothing, and one of an earlier URL nothing
+   * of the endpoint. Returns the endpoints that answered 410, or have had nothing but failures for too long.
    */
-  async finish(results: readonly DeliveryResult[]): Promise<string[]> {
-    const { rows } = await sql<{ id: string }>`
+  async finish(results: readonly DeliveryResult[]): Promise<EndpointFault[]> {
+    const { rows } = await sql<EndpointFault>`
       with results as (
         select * from jsonb_to_recordset(${JSON.stringify(results)}::jsonb)
-          as result (id text, fence integer, outcome text, attempt jsonb, next_in double precision)
+          as result (id text, fence integer, url text, outcome text, attempt jsonb, next_in double precision)
       ), latest as (
         select d.id, outcome = 'dropped' and d.attempts = '[]' as never_seen
         from deliveries d join results on d.id = results.id and d.claim = results.fence
@@ -233,20 +242,22 @@ export class DeliveryQueue {
         from results
         where d.id = results.id and d.claim = results.fence and claimed_until is not null
           and d.id not in (select id from latest where never_seen)
-        returning endpoint_id, outcome
+        returning endpoint_id, url, outcome, attempt ->> 'status' as answered
       ), reported as (
-        select endpoint_id, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed
-        from done where outcome in ('delivered', 'failed') group by endpoint_id
+        select endpoint_id, url, bool_or(outcome = 'delivered') as succeeded, bool_or(outcome = 'failed') as failed,
+          bool_or(answered = ${String(goneStatus)}) as is_gone
+        from done where outcome in ('delivered', 'failed') group by endpoint_id, url
       ), noted as (
         update webhook_endpoints as w set
           last_success_at = case when succeeded then now() else last_success_at end,
           last_failure_at = case when failed then now() else last_failure_at end,
           failing_since = case when succeeded then null else coalesce(failing_since, now()) end
-        from reported where w.id = endpoint_id
-        returning w.id, failing_since <= now() - ${interval(failingSeconds)} as is_failing
+        from reported where w.id = endpoint_id and w.url = reported.url
+        returning w.id, w.url, is_gone, failing_since <= now() - ${interval(failingSeconds)} as is_failing
       )
-      select id from noted where is_failing`.execute(this.#database.sql);
-    return rows.map(({ id }) => id);
+      select id, url, case when is_gone then 'gone' else 'failing' end as reason
+      from noted where is_gone or is_failing`.execute(this.#database.sql);
+    return rows;
   }
 }
 

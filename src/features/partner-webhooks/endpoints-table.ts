@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Caller } from '../../identity/consumers/scopes.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { isDuplicate } from '../../platform/store/failures.ts';
@@ -94,7 +94,7 @@ export class EndpointsTable {
     return orSameUrl(async () => {
       const { rows } = await sql<Endpoint>`
         update webhook_endpoints set updated_at = greatest(now(), updated_at + interval '1 microsecond')
-          ${url === undefined ? sql`` : sql`, url = ${url}, url_key = ${keyOf(url)}`}
+          ${url === undefined ? sql`` : setUrl(url)}
           ${url === undefined || given === null ? sql`` : sql`, scopes = ${narrowed}`}
           ${event_types ? sql`, event_types = ${JSON.stringify(event_types)}::jsonb` : sql``}
           ${description === undefined ? sql`` : sql`, description = ${description}`}
@@ -115,14 +115,19 @@ export class EndpointsTable {
       where id = ${id} and not enabled`.execute(this.#database.sql);
   }
 
-  /** Stops all that waits for it, and adds an event for its consumer, whom it returns. Undefined where it was disabled or is gone. */
-  async disable(id: string, reason: DisabledReason): Promise<string | undefined> {
+  /**
+   * Stops all that waits for it, and adds an event for its consumer, whom it returns. Undefined where it was disabled, is gone, or
+   * has another URL than the one that is named, if any.
+   */
+  async disable(id: string, reason: DisabledReason, url?: string): Promise<string | undefined> {
     const owner = await this.#database.sql.transaction().execute(async (transaction) => {
       // Deliveries that are being made for it must be there before they are stopped.
       await sql`select from delivery_position for update`.execute(transaction);
       const { rows } = await sql<Endpoint>`
         update webhook_endpoints set enabled = false, disabled_reason = ${reason}, updated_at = now()
-        where id = ${id} and enabled returning ${columns}`.execute(transaction);
+        where id = ${id} and enabled ${url === undefined ? sql`` : sql`and url = ${url}`} returning ${columns}`.execute(
+        transaction,
+      );
       const [endpoint] = rows;
       if (endpoint === undefined) return undefined;
       const event = {
@@ -165,6 +170,12 @@ export class EndpointsTable {
     );
     return numAffectedRows === 1n;
   }
+}
+
+/** Failures of one URL say nothing of another. */
+function setUrl(url: string): RawBuilder<unknown> {
+  const key = keyOf(url);
+  return sql`, url = ${url}, url_key = ${key}, failing_since = case when url_key = ${key} then failing_since end`;
 }
 
 function listOf(scopes: ReadonlySet<string> | undefined): string | null {
