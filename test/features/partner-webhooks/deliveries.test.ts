@@ -84,14 +84,18 @@ for (const kind of Object.keys(databaseKinds)) {
 
     on('go to an endpoint that was made after the sender had looked', async (harness) => {
       await harness.newEndpoint('/before');
+      const isAdded = Promise.withResolvers<void>();
       const isDone = Promise.withResolvers<void>();
       harness.afterLook(async () => {
         harness.afterLook(async () => {
+          // Another replica may look while it is being added.
+          await isAdded.promise;
           await harness.newEndpoint('/new');
           await harness.addEvents({ type: 'quote.updated' });
           isDone.resolve();
         });
         await harness.addEvents({ type: 'quote.created' });
+        isAdded.resolve();
       });
       await isDone.promise;
       await harness.receiver.until(3);
