@@ -142,15 +142,18 @@ class RunningDeliverer {
       const { viewers, lastEvent, hasEvents, hasDue, nextInSeconds } = await queue.pendingWork();
       this.#wakeIn(nextInSeconds);
       const consumers = await loadConsumers(viewers);
-      await this.#showAges(consumers);
       const limit = Math.min(slotsInAll - this.#underWay.size, leasedAtOnce);
-      if (viewers.length === 0 || !(hasEvents || (hasDue && limit > 0))) return;
-      const { leased, hasMore } = await queue.take(consumers, { taken: this.#taken, limit, lastEvent });
+      const hasWork = viewers.length > 0 && (hasEvents || (hasDue && limit > 0));
+      // Nothing is awaited in between: a process that stood still there would send to consumers that are no longer active.
+      const { leased, hasMore } = hasWork
+        ? await queue.take(consumers, { taken: this.#taken, limit, lastEvent })
+        : { leased: [], hasMore: false };
       const visibility = new Map(consumers.visibility.map((one) => [one.viewer, one]));
       for (const delivery of leased) {
         const seen = visibility.get(delivery.viewer);
         this.#start(seen === undefined ? delivery : shownTo(seen, delivery));
       }
+      await this.#showAges(consumers);
       isDone = !hasMore && leased.length < leasedAtOnce;
     }
   }

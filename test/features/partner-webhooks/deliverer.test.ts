@@ -8,6 +8,7 @@ import { EndpointsTable } from '../../../src/features/partner-webhooks/endpoints
 import { partnerWebhookMetrics } from '../../../src/features/partner-webhooks/metrics.ts';
 import { createMetrics } from '../../../src/platform/observability/metrics.ts';
 import { useTestDatabase } from '../../support/databases.ts';
+import { eventually } from '../../support/eventually.ts';
 import { recordLog } from '../../support/log.ts';
 
 const owner = { id: 'con_1' };
@@ -15,48 +16,42 @@ const sees = { all_records: ['quotes'], own_records: [], fields: {} };
 const oldUrl = 'https://8.8.8.8/old';
 const newUrl = 'https://8.8.8.8/new';
 
+type StoredEndpoint = Endpoint & { failing_since: Date | null };
+
+interface Told {
+  status: number;
+  queue?: DeliveryQueue;
+  whileAnswering?: (id: string) => Promise<unknown>;
+  whileDisabling?: (id: string) => Promise<unknown>;
+}
+
 describe('a deliverer', () => {
   const opened = useTestDatabase();
   const execute = (text: string) => opened.replicas[0].execute(text);
   const table = () => new EndpointsTable(opened.replicas[0]);
+  const moveTo = (url: string) => (id: string) => table().change(owner, id, { url }, undefined);
   afterEach(async () => {
     await execute('delete from webhook_endpoints');
     await execute('delete from deliveries');
   });
 
-  const moveTo = (url: string) => async (id: string) =>
-    void (await table().change(owner, id, { url }, undefined));
-
-  /** An endpoint after one event was sent to it and all work for it is done. */
-  async function afterOne({
-    status,
-    whileAnswering = async () => {},
-    whileDisabling = async () => {},
-  }: {
-    status: number;
-    whileAnswering?: (id: string) => Promise<void>;
-    whileDisabling?: (id: string) => Promise<void>;
-  }): Promise<Endpoint & { failing_since: Date | null }> {
+  /** Sends one event to a new endpoint; `isSent` resolves when it is sent. */
+  async function start({ status, queue, whileAnswering, whileDisabling }: Told) {
     const [database] = opened.replicas;
-    const endpoints = table();
-    const { id } = (await endpoints.add(owner, {
-      url: oldUrl,
-      event_types: [],
-      description: null,
-    })) as Endpoint;
+    const wanted = { url: oldUrl, event_types: [], description: null };
+    const { id } = (await table().add(owner, wanted)) as Endpoint;
     const resource = { type: 'quote', id: 'one' };
     const occurredAt = '2027-03-02T16:05:12.000Z';
     const event = { type: 'quote.updated', resource, occurredAt, data: '{}', permission: 'quotes' } as const;
     await addEvents(database.sql, [event]);
     const isSent = Promise.withResolvers<void>();
-    const metrics = createMetrics(partnerWebhookMetrics);
     const deliverer = startDeliverer({
-      queue: new DeliveryQueue(database),
+      queue: queue ?? new DeliveryQueue(database),
       secrets: { of: async () => [Buffer.from('secret')] },
       http: {
         post: async () => {
           isSent.resolve();
-          await whileAnswering(id);
+          await whileAnswering?.(id);
           return { status, retryAfter: '3600' };
         },
       },
@@ -65,17 +60,23 @@ describe('a deliverer', () => {
         active: [owner.id],
       }),
       disable: async (...args) => {
-        await whileDisabling(id);
-        return endpoints.disable(...args);
+        await whileDisabling?.(id);
+        return table().disable(...args);
       },
       userAgent: 'test',
       log: recordLog().log,
-      metrics,
+      metrics: createMetrics(partnerWebhookMetrics),
     });
-    await isSent.promise;
+    return { deliverer, isSent: isSent.promise };
+  }
+
+  /** The endpoint when all work for the event is done. */
+  async function afterOne(told: Told): Promise<StoredEndpoint> {
+    const { deliverer, isSent } = await start(told);
+    await isSent;
     await deliverer.stop();
-    const { rows } = (await execute('select * from webhook_endpoints')) as { rows: never[] };
-    return rows[0] as unknown as Endpoint & { failing_since: Date | null };
+    const { rows } = (await execute('select * from webhook_endpoints')) as { rows: StoredEndpoint[] };
+    return rows[0] as StoredEndpoint;
   }
 
   test('disables an endpoint that answers 410', async () => {
@@ -92,30 +93,39 @@ describe('a deliverer', () => {
   });
 
   test('disables none for a 410 that it hears once another process has the delivery', async () => {
-    const whileAnswering = async () =>
-      void (await execute(
-        `update deliveries set claim = claim + 1, claimed_until = now() + interval '1 hour'`,
-      ));
+    const whileAnswering = () =>
+      execute(`update deliveries set claim = claim + 1, claimed_until = now() + interval '1 hour'`);
     assert.equal((await afterOne({ status: 410, whileAnswering })).enabled, true);
   });
 
-  const failFor5Days = async () =>
-    void (await execute(`update webhook_endpoints set failing_since = now() - interval '5 days'`));
+  const failFor5Days = () =>
+    execute(`update webhook_endpoints set failing_since = now() - interval '5 days'`);
 
   test('disables none for the failures of the URL that it had before', async () => {
-    const whileAnswering = async (id: string) => {
-      await failFor5Days();
-      await moveTo(newUrl)(id);
-    };
+    const whileAnswering = (id: string) => failFor5Days().then(() => moveTo(newUrl)(id));
     const { enabled, failing_since } = await afterOne({ status: 500, whileAnswering });
     assert.deepEqual([enabled, failing_since], [true, null]);
   });
 
   test('goes on counting failures where the URL is only spelt differently', async () => {
-    const whileAnswering = async (id: string) => {
-      await failFor5Days();
-      await moveTo(`${oldUrl}#part`)(id);
-    };
+    const whileAnswering = (id: string) => failFor5Days().then(() => moveTo(`${oldUrl}#part`)(id));
     assert.ok((await afterOne({ status: 500, whileAnswering })).failing_since);
+  });
+
+  test('sends what is due before it measures how old what waits is', async (t) => {
+    const measured = Promise.withResolvers<{ pending: number; overdue: number }>();
+    class Slow extends DeliveryQueue {
+      override ages() {
+        return measured.promise;
+      }
+    }
+    let sent = 0;
+    const queue = new Slow(opened.replicas[0]);
+    const { deliverer } = await start({ status: 204, queue, whileAnswering: async () => sent++ });
+    t.after(() => {
+      measured.resolve({ pending: 0, overdue: 0 });
+      return deliverer.stop();
+    });
+    await eventually(() => assert.equal(sent, 1));
   });
 });
