@@ -141,7 +141,7 @@ export interface DeliveryResult {
   next_in: number | null;
 }
 
-/** What the answers of a URL ask for. */
+/** Ends an endpoint, by the answers of its URL. */
 export interface EndpointFault {
   id: string;
   url: string;
