@@ -1,6 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { modeOf } from '../../platform/base/call.ts';
+import { FairLimiter } from '../../platform/base/concurrency.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import {
@@ -14,6 +16,10 @@ import { type EventVisibility, eventVisibilityOf, isVisibleTo, shownTo } from '.
 
 /** Events that one page searches at most, so that a filter that few of them pass does not search all. */
 const readAtOnce = 20_000;
+/** Searches at once, of one consumer one: each holds a connection to the database, and other requests need these too. */
+const searchesAtOnce = 4;
+/** Milliseconds. A request has 25 s; the rest is for the search. */
+const longestWaitMs = 20_000;
 /** Events that one statement deletes: each may hold 256 KiB. */
 const deletedAtOnce = 500;
 
@@ -66,6 +72,7 @@ export interface ListedEvent {
 
 export class EventFeed {
   readonly #database: Database;
+  readonly #searching = new FairLimiter(searchesAtOnce, 1);
 
   constructor(database: Database) {
     this.#database = database;
@@ -100,9 +107,11 @@ export class EventFeed {
         ) as e where bytes_before <= ${maxBytes}
       ) as found on true
       order by found.sequence ${direction}`;
-    const { rows } = await orUnavailable(() => statement.execute(this.#database.sql), {
-      keeps: 'keeps the events',
-    });
+    const search = () => statement.execute(this.#database.sql);
+    const { rows } = await orUnavailable(
+      () => this.#searching.run(query.visibility?.consumer_id ?? '', search, turn),
+      { keeps: 'keeps the events' },
+    );
     const [first] = rows;
     if (first === undefined) throw new Error('the table event_counter is empty');
     // One statement sees the counter and the events as they are at one moment: there are none behind the counter.
@@ -193,6 +202,12 @@ export class EventFeed {
     return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
+
+const turn = {
+  ms: longestWaitMs,
+  refusal: () =>
+    new Problem('store_unavailable', 'Other searches of the events have taken too long.', { retryAfter: 1 }),
+};
 
 const walks = {
   oldest_first: {

@@ -1,4 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
+import { FairLimiter } from '../../platform/base/concurrency.ts';
+import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import {
   changeInChunks,
@@ -13,6 +15,10 @@ import { type Delivery, type DeliveryStatus, pingType } from './endpoint.ts';
 
 const walkedAtOnce = 2000;
 const deletedAtOnce = 5000;
+/** Recoveries at once, of one consumer one: each keeps a connection busy, and jobs and deletions need these too. */
+const recoveredAtOnce = 2;
+/** Milliseconds. A request has 25 s. */
+const longestWaitMs = 20_000;
 
 const columns = sql.raw('id, event_id, event_type, status, attempts, next_attempt_at');
 const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
@@ -35,6 +41,7 @@ export interface DeliveryFilter {
 
 export class DeliveriesTable {
   readonly #database: Database;
+  readonly #recovering = new FairLimiter(recoveredAtOnce, 1);
 
   constructor(database: Database) {
     this.#database = database;
@@ -100,13 +107,15 @@ export class DeliveriesTable {
 
   /**
    * Has all events that were recorded since then, are for the endpoint, and were not delivered to it sent to it; also
-   * those that came while it was disabled. Returns how many.
+   * those that came while it was disabled. Returns how many. Throws `store_unavailable` where its turn does not come.
    */
   recover(endpointId: string, since: Date, visibility: EventVisibility): Promise<number> {
     const first = { recorded_at: since.toISOString(), sequence: '0' };
-    return changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
-      recoverChunk(endpointId, visibility, after),
-    );
+    const search = () =>
+      changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
+        recoverChunk(endpointId, visibility, after),
+      );
+    return this.#recovering.run(visibility.consumer_id, search, { ms: longestWaitMs, refusal: noTurn });
   }
 
   async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
@@ -133,6 +142,11 @@ export class DeliveriesTable {
         limit ${limit})`;
     await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
+}
+
+function noTurn(): Problem {
+  const detail = 'Other recoveries have taken too long; nothing was resent.';
+  return new Problem('store_unavailable', detail, { retryAfter: 5 });
 }
 
 /**

@@ -115,6 +115,11 @@ export class FairQueue<T> {
   }
 }
 
+interface WaitLimit {
+  ms: number;
+  refusal: () => Error;
+}
+
 /** This many places in all, and this many of them for one tenant; those that wait for one take turns. */
 export class FairLimiter {
   readonly #mostOfOne: number;
@@ -127,9 +132,9 @@ export class FairLimiter {
     this.#mostOfOne = mostOfOne;
   }
 
-  /** Runs the task when its turn comes. Throws what it does. */
-  async run<T>(tenant: string, task: () => Promise<T>): Promise<T> {
-    const leave = this.tryTake(tenant) ?? (await this.take(tenant));
+  /** Runs the task when its turn comes. Throws what it does, and what `take` throws. */
+  async run<T>(tenant: string, task: () => Promise<T>, limit?: WaitLimit): Promise<T> {
+    const leave = this.tryTake(tenant) ?? (await this.take(tenant, limit));
     try {
       return await task();
     } finally {
@@ -154,7 +159,7 @@ export class FairLimiter {
   }
 
   /** Waits for a place. Throws the refusal where that takes longer than `ms` milliseconds. */
-  take(tenant: string, limit?: { ms: number; refusal: () => Error }): Promise<() => void> {
+  take(tenant: string, limit?: WaitLimit): Promise<() => void> {
     const taken = this.tryTake(tenant);
     if (taken !== undefined) return Promise.resolve(taken);
     return new Promise((resolve, reject) => {
