@@ -141,7 +141,7 @@ export interface DeliveryResult {
   next_in: number | null;
 }
 
-/** Ends an endpoint, by the answers of its URL. */
+/** Reason, from its answers, to disable an endpoint while it has this URL. */
 export interface EndpointFault {
   id: string;
   url: string;
