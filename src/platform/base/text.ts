@@ -64,12 +64,11 @@ const entities: Record<string, string> = {
   '<': '&lt;',
   '>': '&gt;',
   '"': '&quot;',
-  "'": '&#39;',
 };
 
-/** For text and attributes of HTML and XML. */
+/** For text of HTML and XML, and attributes in double quotes. */
 export function escapeMarkup(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => entities[character] as string);
+  return text.replaceAll(/[&<>"]/g, (character) => entities[character] as string);
 }
 
 export function escapeLines(text: string): string {

@@ -287,7 +287,7 @@ describe('sessions under attack', { skip: !postgres && 'no postgres' }, () => {
     try {
       const page = await browser.send(url);
       assert.equal(page.status, 503);
-      assert.match(await page.text(), /couldn&#39;t store your session/);
+      assert.match(await page.text(), /couldn't store your session/);
       await assertProblem(await browser.ask(`${gateway.url}/v1/quotes`), 503, 'store_unavailable');
       await assertProblem(await browser.ask(`${gateway.url}/console/session`), 503, 'store_unavailable');
       const out = await browser.ask(`${gateway.url}/console/sign-out`, { method: 'POST' });

@@ -92,7 +92,7 @@ describe('people who sign in', { skip: !postgres && 'no postgres' }, () => {
   test('an issuer that is away keeps nobody from starting, and is said on the page', async () => {
     const { response } = await new Browser().open(`${gateway.url}/console/sign-in`);
     assert.equal(response?.status, 503);
-    assert.match((await response?.text()) ?? '', /sign-in isn&#39;t responding/);
+    assert.match((await response?.text()) ?? '', /sign-in isn't responding/);
     company.serve(gateway.url);
   });
 
