@@ -1,15 +1,15 @@
 import type { Call } from '../../../../platform/base/call.ts';
 import { Problem } from '../../../../platform/base/problem.ts';
 import type { Log } from '../../../../platform/observability/log.ts';
-import type { PartStatus } from '../connector.ts';
+import type { PartStatus, TableOrder } from '../connector.ts';
 import { type BookingServer, methods, partner } from './booking-server.ts';
 import { cancelRequest, partStatus, readReply } from './messages.ts';
-import { PartnerFailure } from './partner-failure.ts';
-import { bookingsOf, statusOf } from './retrieve.ts';
+import { PartnerFailure, throwOutcomeUnknown } from './partner-failure.ts';
+import { retrieve } from './retrieve.ts';
 
 interface Booked {
   reference: string;
-  memberId: string;
+  order: TableOrder;
 }
 
 const unknownBooking = ['BOOKING_NOT_FOUND'];
@@ -62,10 +62,7 @@ async function confirm(
   answer: 'unclear' | 'not found',
   call: Call,
 ): Promise<void> {
-  const status = await statusNow(server, booked, call).catch((error: unknown) => {
-    if (!(error instanceof PartnerFailure)) throw error;
-    throw new PartnerFailure(error.kind, error.message, { ...error.facts, outcomeUnknown: true });
-  });
+  const status = await statusNow(server, booked, call);
   if (status === 'cancelled') return;
   if (status === 'unknown' && answer === 'not found') {
     await server.send(methods.healthCheck, undefined, call);
@@ -76,16 +73,16 @@ async function confirm(
   }
 }
 
-/** Undefined where the partner has no such booking, `unknown` where it doesn't say. */
+/** Undefined where the partner has no such booking, `unknown` where it can't say. Throws `Problem` with an unknown outcome. */
 async function statusNow(
   server: BookingServer,
-  { reference, memberId }: Booked,
+  { reference, order }: Booked,
   call: Call,
 ): Promise<PartStatus | 'unknown' | undefined> {
-  const status = await statusOf(server, reference, call);
-  if (status !== undefined) return status;
-  const bookings = await bookingsOf(server, memberId, call);
-  if (bookings === undefined) return 'unknown';
-  const booking = bookings.find(({ id }) => id === reference);
-  return booking && (partStatus(booking.status) ?? 'pending');
+  try {
+    return (await retrieve(server, reference, order, call))?.status;
+  } catch (error) {
+    if (error instanceof PartnerFailure && error.kind === 'absent') return 'unknown';
+    return throwOutcomeUnknown(error);
+  }
 }

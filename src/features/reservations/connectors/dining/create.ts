@@ -16,7 +16,7 @@ import {
   readReply,
   toPart,
 } from './messages.ts';
-import { asProblem, PartnerFailure } from './partner-failure.ts';
+import { PartnerFailure, throwOutcomeUnknown } from './partner-failure.ts';
 import { bookingsOf } from './retrieve.ts';
 
 /*
@@ -146,10 +146,6 @@ async function reconcile(
     `The dining partner answers ${again.cause}, and offers no way to find out whether that is about this table.`,
     { outcomeUnknown: true },
   );
-}
-
-function throwOutcomeUnknown(error: unknown): never {
-  throw asProblem(error, true);
 }
 
 async function findOurs(

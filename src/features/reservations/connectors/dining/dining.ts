@@ -140,7 +140,7 @@ export function createDiningConnector(
       }),
     retrieve: (reference, order, call) => retrieve(server, reference, order, call).catch(throwAsProblem),
     cancel: (reference, order, call) =>
-      cancel({ server, log }, { reference, memberId: order.memberId }, call).catch(throwAsProblem),
+      cancel({ server, log }, { reference, order }, call).catch(throwAsProblem),
     merchants: () => merchants,
     areFree: (slots, call) => areFree(server, slots, call).catch(throwAsProblem),
     checkHealth: () => health.check(),

@@ -113,3 +113,7 @@ export function asProblem(failure: unknown, outcomeUnknown = false): unknown {
     cause: failure,
   });
 }
+
+export function throwOutcomeUnknown(error: unknown): never {
+  throw asProblem(error, true);
+}

@@ -30,7 +30,7 @@ export async function retrieve(
 }
 
 /** Undefined where GetBookingStatus does not have it. Throws `PartnerFailure`. */
-export async function statusOf(
+async function statusOf(
   server: BookingServer,
   reference: string,
   call: Call,
