@@ -77,6 +77,10 @@ export interface Resource {
   fit: OrgFit;
 }
 
+export function namesOf(resources: readonly Pick<Resource, 'name'>[]): string[] {
+  return resources.map(({ name }) => name);
+}
+
 export function defineResource<const R extends Omit<Resource, 'fit'>>(resource: R) {
   return { ...resource, fit: new OrgFit(resource.crmObject) };
 }

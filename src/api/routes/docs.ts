@@ -16,6 +16,7 @@ const sharedHeaders = {
   Vary: 'Request headers that the response depends on.',
   ETag: 'Strong entity tag, for If-None-Match.',
 };
+
 export function docsRoutes({ document }: { document: () => string }): Route[] {
   const page = createReadablePage(path, document);
   return [documentRoute(document, page), scalarRoute(page), startRoute(page)];

@@ -3,7 +3,7 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import type { Log } from '../../platform/observability/log.ts';
 import type { ChangedRecord, ChangeSource, IdRange } from '../../records/changes.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
-import type { Resource } from '../../records/resource.ts';
+import { namesOf, type Resource } from '../../records/resource.ts';
 import { type CopyWriter, type Fenced, Replaced } from './copy-writer.ts';
 import type { ComparisonPosition, MissingRecord, MissingTable } from './missing-table.ts';
 
@@ -73,10 +73,7 @@ export class MissingRecords {
     stopping: AbortSignal,
   ): Promise<boolean> {
     const { table, records } = this.#options;
-    const waiting = await table.waiting(
-      read.map(({ name }) => name),
-      lookedUpInPoll,
-    );
+    const waiting = await table.waiting(namesOf(read), lookedUpInPoll);
     for (let start = 0; start < waiting.length && !stopping.aborted; start += lookedUpAtOnce) {
       const some = waiting.slice(start, start + lookedUpAtOnce);
       const lookUps = await Promise.all(

@@ -6,7 +6,7 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Database } from '../../platform/store/database.ts';
 import type { ChangedRecord, ChangePosition, ChangeSource } from '../../records/changes.ts';
 import { readable } from '../../records/org-fit.ts';
-import type { Resource } from '../../records/resource.ts';
+import { namesOf, type Resource } from '../../records/resource.ts';
 import { type CopyWriter, type Fenced, Replaced } from './copy-writer.ts';
 import { addEvents } from './event-log.ts';
 import { KnownIds, type PendingDeletion } from './known-ids.ts';
@@ -299,10 +299,6 @@ export class ChangeReader {
       });
     }
   }
-}
-
-function namesOf(resources: readonly Resource[]): string[] {
-  return resources.map(({ name }) => name);
 }
 
 function isFirstOf({ positions }: Reading, name: string): boolean {

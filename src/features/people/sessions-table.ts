@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import type { Claims } from '../../identity/consumers/people.ts';
 import type { Database } from '../../platform/store/database.ts';
-import { changeInChunks, interval, jsonText } from '../../platform/store/statements.ts';
+import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import type { SignedInPerson } from './person.ts';
 
 export interface Session {
@@ -64,7 +64,7 @@ export class SessionsTable {
       )
       insert into people_sessions (hash, issuer, subject, actor, name, email, claims, id_token, consumer_id, chosen_at,
         expires_at)
-      values (${hash}, ${issuer}, ${subject}, ${actor}, ${name}, ${email}, ${jsonText(claims)}::jsonb, ${idToken},
+      values (${hash}, ${issuer}, ${subject}, ${actor}, ${name}, ${email}, ${JSON.stringify(claims)}::jsonb, ${idToken},
         ${consumer.id}, ${consumer.updatedAt}, now() + ${interval(sessionHours * 3600)})`.execute(
       this.#database.sql,
     );

@@ -30,7 +30,7 @@ export function keptThrough(resource: string): RawBuilder<unknown> {
   return sql.raw(`(kept_by_resource ->> ${resource})::timestamptz`);
 }
 
-/** In a statement whose rows have a `resource`. */
+/** Needs a statement whose rows have a `resource`. */
 export const lastCompletePoll = sql`coalesce((select ${keptThrough('resource')} from copy_state), '-infinity')`;
 export const stillRightAt = sql`case when is_stale then right_at else ${lastCompletePoll} end`;
 

@@ -13,7 +13,7 @@ import type {
 import { member } from '../../records/members.ts';
 import { readable } from '../../records/org-fit.ts';
 import type { Records, StoredRecord } from '../../records/records.ts';
-import type { Resource } from '../../records/resource.ts';
+import { namesOf, type Resource } from '../../records/resource.ts';
 import { type CopyLease, type CopyWriter, type Fenced, Replaced } from '../events/copy-writer.ts';
 import { type CopiedRow, changedRow, isNameless, keyOf, rowOf } from './copied-row.ts';
 import type { CopyTable, FillPositions, StaleRecord } from './copy-table.ts';
@@ -178,10 +178,6 @@ export class CopySync implements CopyWriter {
     this.#loggedAt = monotonicMs();
     if (!isFilled) log.info({ records }, 'the copy of Salesforce is being filled');
   }
-}
-
-function namesOf(resources: readonly Resource[]): string[] {
-  return resources.map(({ name }) => name);
 }
 
 function isMember({ resource }: CopiedRow): boolean {

@@ -12,7 +12,7 @@ import { member } from '../../records/members.ts';
 import type { RecordCopy } from '../../records/offers.ts';
 import { readable } from '../../records/org-fit.ts';
 import type { Records } from '../../records/records.ts';
-import type { Resource } from '../../records/resource.ts';
+import { namesOf, type Resource } from '../../records/resource.ts';
 import type { CopyWriter } from '../events/copy-writer.ts';
 import { createCopiedReads } from './copied-records.ts';
 import { type CopiedRow, keyOf, originHash, staleIdRow, staleRow } from './copied-row.ts';
@@ -126,11 +126,7 @@ export function createCopy(options: CopyOptions): Copy {
       await note().catch(() => note().catch(() => undefined));
     },
     async health() {
-      const {
-        age,
-        isFilled,
-        records: count,
-      } = await table.facts(readable(resources).map(({ name }) => name));
+      const { age, isFilled, records: count } = await table.facts(namesOf(readable(resources)));
       const isOld = age === null || age > Math.max(mostSeconds, mostPolls * pollSeconds);
       return {
         connected: !isOld,

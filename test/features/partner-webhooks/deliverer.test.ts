@@ -18,7 +18,7 @@ const newUrl = 'https://8.8.8.8/new';
 
 type StoredEndpoint = Endpoint & { failing_since: Date | null };
 
-interface Told {
+interface Circumstances {
   status: number;
   queue?: DeliveryQueue;
   whileAnswering?: (id: string) => Promise<unknown>;
@@ -36,7 +36,7 @@ describe('a deliverer', () => {
   });
 
   /** Sends one event to a new endpoint; `isSent` resolves when it is sent. */
-  async function start({ status, queue, whileAnswering, whileDisabling }: Told) {
+  async function start({ status, queue, whileAnswering, whileDisabling }: Circumstances) {
     const [database] = opened.replicas;
     const wanted = { url: oldUrl, event_types: [], description: null };
     const { id } = (await table().add(owner, wanted)) as Endpoint;
@@ -71,8 +71,8 @@ describe('a deliverer', () => {
   }
 
   /** The endpoint when all work for the event is done. */
-  async function afterOne(told: Told): Promise<StoredEndpoint> {
-    const { deliverer, isSent } = await start(told);
+  async function afterOne(circumstances: Circumstances): Promise<StoredEndpoint> {
+    const { deliverer, isSent } = await start(circumstances);
     await isSent;
     await deliverer.stop();
     const { rows } = (await execute('select * from webhook_endpoints')) as { rows: StoredEndpoint[] };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Fenced } from '../../../src/features/events/copy-writer.ts';
 import { eventMetrics } from '../../../src/features/events/metrics.ts';
 import { ChangeReader } from '../../../src/features/events/reader.ts';
@@ -18,13 +18,18 @@ import { recordLog } from '../../support/log.ts';
 import { openCopy } from './memory-copy.ts';
 import { MemoryRecords } from './memory-records.ts';
 
+async function openDatabase(t: TestContext) {
+  const opened = await openTestDatabase();
+  t.after(() => opened.stop());
+  return opened.replicas[0];
+}
+
 test('a record is settled that has the External ID of a deleted one', async (t) => {
-  const { replicas, stop } = await openTestDatabase();
-  t.after(stop);
+  const database = await openDatabase(t);
   const crm = new MemoryRecords(() => 0.5);
-  const copy = openCopy(replicas[0], crm);
+  const copy = openCopy(database, crm);
   t.after(() => copy.stop());
-  const table = new ReaderTable(replicas[0]);
+  const table = new ReaderTable(database);
   await table.prepare();
   const reader = new ChangeReader({
     table,
@@ -58,11 +63,7 @@ test('a record is settled that has the External ID of a deleted one', async (t) 
 });
 
 test('the lease is kept while many records are stale', async (t) => {
-  const {
-    replicas: [database],
-    stop,
-  } = await openTestDatabase();
-  t.after(stop);
+  const database = await openDatabase(t);
   const crm = new MemoryRecords(() => 0.5);
   const table = new CopyTable(database, 'fields');
   const options = {
@@ -86,11 +87,7 @@ test('the lease is kept while many records are stale', async (t) => {
 });
 
 test('while members are not read, what names them grows old', async (t) => {
-  const {
-    replicas: [database],
-    stop,
-  } = await openTestDatabase();
-  t.after(stop);
+  const database = await openDatabase(t);
   const crm = new MemoryRecords(() => 0.5);
   const readers = new ReaderTable(database);
   await readers.prepare();

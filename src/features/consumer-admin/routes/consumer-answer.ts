@@ -54,7 +54,7 @@ function tagOf(consumer: Consumer): string {
 }
 
 /** With what is used of an allowance, which changes with each request and isn't in the tag: then there is no 304. */
-export async function readAnswer(
+export async function conditionalAnswer(
   known: string | undefined,
   consumer: Consumer,
   { audit, allowances }: { audit: Pick<Audit, 'lastUses'>; allowances: Pick<Allowances, 'used'> },

@@ -25,10 +25,10 @@ import { wallMs } from '../../../platform/base/chance.ts';
 import { Problem, type ProblemCode } from '../../../platform/base/problem.ts';
 import {
   authorityOf,
+  conditionalAnswer,
   conditionalAuthorityOf,
   consumerAnswer,
   noUses,
-  readAnswer,
   readAnswers,
   tagHeaders,
 } from './consumer-answer.ts';
@@ -190,7 +190,7 @@ function readRoute({ administration, audit, allowances }: ConsumersContext): Rou
     async handle({ params, headers: { 'if-none-match': known }, consumer: caller }) {
       const consumer = await administration.find(seen(params, caller));
       requireManaged(caller as Consumer, consumer);
-      return readAnswer(known, consumer, { audit, allowances });
+      return conditionalAnswer(known, consumer, { audit, allowances });
     },
   });
 }

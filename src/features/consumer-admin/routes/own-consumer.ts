@@ -7,7 +7,7 @@ import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { ConsumerDirectory } from '../../../identity/consumers/directory.ts';
 import type { Allowances } from '../../../identity/rate-limits/allowances.ts';
 import { listOwnAttemptsRoute } from './auth-attempts.ts';
-import { authorityOf, readAnswer, readAnswers } from './consumer-answer.ts';
+import { authorityOf, conditionalAnswer, readAnswers } from './consumer-answer.ts';
 import { id, ownConsumerSchema, ownRotationBody, rotation, usedAllowance } from './schemas.ts';
 
 interface Context {
@@ -49,7 +49,7 @@ function readRoute({ audit, allowances }: Context): Route {
       },
     },
     async handle({ consumer, headers: { 'if-none-match': known } }) {
-      return readAnswer(known, consumer as Consumer, { audit, allowances });
+      return conditionalAnswer(known, consumer as Consumer, { audit, allowances });
     },
   });
 }
