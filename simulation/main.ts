@@ -26,7 +26,7 @@ export async function simulateAll(
   onReport: (report: Report) => boolean,
 ): Promise<void> {
   const options = readOptions(args);
-  const seeds = seedsOf(options);
+  const seeds = options.named?.values() ?? seedsOf(options);
   let isOver = false;
   const startWorker = () =>
     new Promise<void>((resolve, reject) => {

@@ -6,6 +6,8 @@ export interface Options {
   /** The first seed, and how many there are at most. */
   first: number;
   count: number;
+  /** Seeds in place of those from the first on. */
+  named: number[] | undefined;
   /** No seed begins later than so many minutes after the first. */
   minutes: number;
   steps: number;
@@ -21,7 +23,7 @@ export interface Options {
   theme: Theme | undefined;
 }
 
-const usage = `npm run simulate -- [--seeds 200] [--from 1] [--seed N] [--minutes N] [--steps 500] [--replicas 3]
+const usage = `npm run simulate -- [--seeds 200] [--from 1] [--seed N,N] [--minutes N] [--steps 500] [--replicas 3]
   [--workers 2] [--once] [--undo NAME] [--only 1,2,3] [--theme ${Object.keys(themes).join('|')}]`;
 
 /** Throws for what it doesn't know, with the usage. */
@@ -52,10 +54,12 @@ function parse(args: readonly string[]): Options {
   });
   const { seed, seeds, from, only, undo, minutes, theme } = values;
   if (theme !== undefined && !(theme in themes)) throw new Error(`--theme knows no ${theme}`);
+  const named = seed?.split(',').map((one) => wholeOf('seed', one));
   const most = minutes === undefined ? 200 : Number.POSITIVE_INFINITY;
   return {
-    first: wholeOf('seed', seed ?? from),
-    count: seed !== undefined ? 1 : seeds === undefined ? most : wholeOf('seeds', seeds),
+    first: wholeOf('from', from),
+    count: named?.length ?? (seeds === undefined ? most : wholeOf('seeds', seeds)),
+    named,
     minutes: minutes === undefined ? Number.POSITIVE_INFINITY : wholeOf('minutes', minutes),
     steps: wholeOf('steps', values.steps),
     replicas: wholeOf('replicas', values.replicas),
