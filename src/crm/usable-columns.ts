@@ -1,7 +1,7 @@
 import { monotonicMs } from '../platform/base/chance.ts';
 import type { Problem } from '../platform/base/problem.ts';
 import { createdByFields } from '../records/created-by.ts';
-import { resourceKey } from '../records/members.ts';
+import { includedName, ownerOfField, resourceKey } from '../records/members.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import { type CrmError, CrmFailure, type FailureFacts } from './failure.ts';
@@ -35,14 +35,18 @@ function partOf({ crm, optional, isSpare, isAbsent }: Field): Part | undefined {
 }
 
 function without(resource: Resource, isLeftOut: (part: string) => boolean): Resource {
-  const { hidden } = resource.fit;
   const fields = Object.entries(resource.fields).flatMap(([name, field]) => {
-    if (field.isAbsent || hidden.has(name)) return [];
+    if (field.isAbsent || isHidden(resource, name)) return [];
     const part = partOf(field);
     if (part === undefined || !isLeftOut(part.name)) return [[name, field] as const];
     return field.optional === undefined ? [[name, firstColumnOf(field)] as const] : [];
   });
   return { ...resource, fields: Object.fromEntries(fields) };
+}
+
+function isHidden(resource: Resource, field: string): boolean {
+  const { fit, name } = ownerOfField(resource, field);
+  return fit.hidden.has(name);
 }
 
 function firstColumnOf({ crm: { path }, columns, ...field }: Field): Field {
@@ -95,7 +99,9 @@ export class UsableColumns {
 
   use(names: 'all' | readonly string[]): UsedColumns {
     const { resource } = this.#options;
-    if (this.#lacking.size === 0 && resource.fit.hidden.size === 0) return this.#whole;
+    const { fit, included } = resource;
+    const isShown = fit.hidden.size === 0 && !included?.member.fit.hidden.size;
+    if (this.#lacking.size === 0 && isShown) return this.#whole;
     const now = this.#options.now();
     const isNamed = ([name]: [string, Field]) => names === 'all' || names.includes(name);
     const named = new Set(
@@ -124,7 +130,10 @@ export class UsableColumns {
     for (const part of parts) this.#note(part);
     const hidden = hiddenFields(error, used);
     const { fit } = this.#options.resource;
-    for (const [name, { crm }] of hidden) fit.note({ name, column: columnOf(crm), ...isNotThere });
+    for (const [field, { crm }] of hidden) {
+      const { fit: own, name } = ownerOfField(this.#options.resource, field);
+      own.note({ name, column: ownColumn(field, crm), ...isNotThere });
+    }
     const isLearned = parts.length + hidden.length > 0;
     // The org is looked at for all else that may be missing.
     const { facts } = failureIn(error) ?? {};
@@ -231,8 +240,19 @@ function hiddenFields(error: unknown, { resource }: UsedColumns): [string, Field
   if (code !== 'INVALID_FIELD') return [];
   return Object.entries(resource.fields).filter(
     ([name, { crm, optional }]) =>
-      name !== 'id' && optional === undefined && columns.includes(columnOf(crm).toLowerCase()),
+      isHideable(name) && optional === undefined && columns.includes(ownColumn(name, crm).toLowerCase()),
   );
+}
+
+/** Without its External ID no record is read. */
+function isHideable(name: string): boolean {
+  return name !== 'id' && includedName(name) !== 'id';
+}
+
+/** The column as refusals name it: on the member's own object for a field of its. */
+function ownColumn(name: string, crm: Field['crm']): string {
+  const column = columnOf(crm);
+  return includedName(name) === undefined ? column : column.slice(column.indexOf('.') + 1);
 }
 
 export function columnOf({ lookupColumn, path }: Field['crm']): string {

@@ -1,4 +1,5 @@
 import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
+import type { OrgFit } from './org-fit.ts';
 import type { FieldValues } from './records.ts';
 import { defineResource, type Field, type Resource, text, timestamp, uuid } from './resource.ts';
 
@@ -62,8 +63,22 @@ export function withMember(base: Resource, ofMember: Resource): Resource {
   };
 }
 
+/** Has none for a field of the member that the org hides. */
 export function memberValues(values: FieldValues | undefined): FieldValues {
-  return Object.fromEntries(shownOfMember.map((name) => [`member.${name}`, values?.[name] ?? null]));
+  return Object.fromEntries(
+    shownOfMember.flatMap((name) => {
+      const value = values === undefined ? null : values[name];
+      return value === undefined ? [] : [[`member.${name}`, value]];
+    }),
+  );
+}
+
+/** Whose field it is in a query that reads members with their records, and its name there. */
+export function ownerOfField({ fit, included }: Resource, name: string): { fit: OrgFit; name: string } {
+  const ofMember = includedName(name);
+  return included === undefined || ofMember === undefined
+    ? { fit, name }
+    : { fit: included.member.fit, name: ofMember };
 }
 
 export function resourceKey({ name, included }: Resource): string {

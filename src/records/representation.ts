@@ -16,11 +16,12 @@ export type Represent = (values: FieldValues) => string;
 export function createRepresentation({
   fields,
   fit,
-}: Pick<Resource, 'fields'> & { fit?: OrgFit }): Represent {
+  included,
+}: Pick<Resource, 'fields' | 'included'> & { fit?: OrgFit }): Represent {
   return objectWriter(
     partsOf(fields).map(([name, part]) => [
       name,
-      isField(part) ? fieldWriter(name, part, fit) : partWriter(part),
+      isField(part) ? fieldWriter(name, part, fit) : partWriter(part, included?.member.fit),
     ]),
   );
 }
@@ -41,7 +42,7 @@ function fieldWriter(name: string, field: Field, fit?: OrgFit): Represent {
   const write = plainWriter(name, field);
   if (fit === undefined) return write;
   return (values) => {
-    if (values[name] === undefined) fit.requireShown(name, field.crm.path);
+    if (values[name] === undefined) fit.requireShown(includedName(name) ?? name, field.crm.path);
     return write(values);
   };
 }
@@ -54,11 +55,11 @@ function plainWriter(name: string, field: Field): Represent {
 }
 
 /** Null where its first field is. */
-function partWriter(fields: Resource['fields']): Represent {
+function partWriter(fields: Resource['fields'], fit?: OrgFit): Represent {
   const entries = Object.entries(fields);
   const [[first] = ['']] = entries;
   const write = objectWriter(
-    entries.map(([name, field]) => [includedName(name) ?? name, fieldWriter(name, field)]),
+    entries.map(([name, field]) => [includedName(name) ?? name, fieldWriter(name, field, fit)]),
   );
   return (values) => ((values[first] ?? null) === null ? 'null' : write(values));
 }

@@ -84,4 +84,30 @@ for (const copied of [false, true])
       await assertProblem(await read(`/v1/quotes/${id}?include=member`, none), 403, 'permission_denied');
       await assertProblem(await read(`/v1/quotes/${id}?include=x`), 400, 'invalid_request', 'include');
     });
+
+    test('asks a field that the org hides of those alone who are shown it', async () => {
+      const narrow = await gateway.newConsumer(
+        { resource: 'quotes', actions: all } as never,
+        { resource: 'members', actions: ['read'], fields: ['first_name'] } as never,
+      );
+      const { first_name } = await expected();
+      const fresh = { 'cache-control': 'no-cache' };
+      const ask = (path: string, as = gateway.console) => gateway.request(path, { as, headers: fresh });
+      await gateway.org.change({ missingFields: ['Contact.Email'] });
+      try {
+        for (const path of [
+          `/v1/quotes/${id}?include=member`,
+          `/v1/quotes?trip_id=${tripId}&include=member`,
+        ]) {
+          const { detail } = await assertProblem(await ask(path), 502, 'crm_error');
+          assert.match(detail, /email \(Contact\.Email\) doesn't exist/);
+          assert.equal((await ask(path, narrow)).status, 200);
+        }
+        const { member } = (await (await ask(`/v1/quotes/${id}?include=member`, narrow)).json()) as Shown;
+        assert.deepEqual(member, { id: gateway.org.memberId, first_name });
+        assert.equal((await ask(`/v1/trips/${tripId}`)).status, 200);
+      } finally {
+        await gateway.org.change({ missingFields: [] });
+      }
+    });
   });
