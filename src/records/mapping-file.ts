@@ -25,6 +25,7 @@ import {
   type Resources,
   resourcesOf,
 } from './mapping.ts';
+import { includedPart } from './members.ts';
 import { type Field, lookupColumns, type OwnerRule, type Resource } from './resource.ts';
 
 export const maxMappingBytes = 256 * 1024;
@@ -229,7 +230,7 @@ function unknownName(path: Path): string {
   return "isn't known";
 }
 
-const listParameters = ['limit', 'cursor', 'updated_since', 'q'];
+const listParameters = ['limit', 'cursor', 'updated_since', 'q', 'include'];
 const handoffParts = ['type', 'trip_id', 'member_id', 'result'];
 const handoffObjects = ['/result', '/result/details'];
 
@@ -297,7 +298,7 @@ function columnsOf(name: string, { crm }: Field, fields: Record<string, unknown>
 function addFaults(path: Path, given: ResourceMapping, resource: Resource): Found[] {
   const groups = Object.values(resource.fields).flatMap(({ within }) => within?.name ?? []);
   // Every object has one of this name: where the org hides the field, it would be taken for its value.
-  const taken = [...Object.keys(resource.fields), ...groups, ...listParameters, 'constructor'];
+  const taken = [...Object.keys(resource.fields), ...groups, includedPart, ...listParameters, 'constructor'];
   return Object.entries(parts(given).add).flatMap(([name, one]) => {
     const at = [...path, 'add', name];
     const found: Found[] = [];

@@ -186,6 +186,16 @@ resources:
       { add: { constructor: { field: 'A__c', access: 'read' } } },
       /^add\.constructor is already a name in the API/,
     ],
+    [
+      'a field named as the part with the member',
+      { add: { member: { field: 'A__c', access: 'read' } } },
+      /^add\.member is already a name in the API/,
+    ],
+    [
+      'a field named as a parameter of lists',
+      { add: { include: { field: 'A__c', access: 'read', filter: true } } },
+      /^add\.include is already a name in the API/,
+    ],
     ['a field without access', { add: { a: { field: 'A__c' } } }, /^add\.a\.access is missing/],
   ] as const) {
     it(`is refused for ${what}`, () => {
