@@ -232,7 +232,8 @@ async function findCopied(
   const found = await reads.find(included.base, externalId, call, accepted);
   if (found?.record === undefined) return found;
   const all = await withMembers(reads, included.member, [found.record.values], { call, accepted });
-  return all?.[0] && { record: { ...found.record, values: all[0] } };
+  const [values] = all?.records ?? [];
+  return values && { record: { ...found.record, values, ...oldest(found.record, all) } };
 }
 
 async function listCopied(
@@ -253,25 +254,37 @@ async function listCopied(
   const all = await withMembers(reads, included.member, records, { call, accepted });
   if (all === undefined) return undefined;
   const { page, add } = startPage(query);
-  const isWhole = all.every((values) => add(values));
-  return { ...found, records: page.records, hasMore: found.hasMore || !isWhole };
+  const isWhole = all.records.every((values) => add(values));
+  return { ...found, records: page.records, hasMore: found.hasMore || !isWhole, ...oldest(found, all) };
 }
 
-/** Values with those of the member, which is a row of its own in the copy; undefined where the copy can't answer for both alike. */
+interface Aged {
+  ageSeconds?: number;
+}
+
+function oldest(...parts: (Aged | undefined)[]): Aged {
+  const ages = parts.flatMap((part) => part?.ageSeconds ?? []);
+  return ages.length === 0 ? {} : { ageSeconds: Math.max(...ages) };
+}
+
+/** Values with those of the member, which is a row of its own in the copy, and the age of the oldest of these; undefined where the copy can't answer for both alike. */
 async function withMembers(
   reads: CopiedReads,
   member: Resource,
   records: readonly FieldValues[],
   { call, accepted }: Asked,
-): Promise<FieldValues[] | undefined> {
+): Promise<({ records: FieldValues[] } & Aged) | undefined> {
   const ids = [...new Set(records.flatMap((values) => values['member_id'] ?? []))];
   // A caller that sees only its own records sees every member: the permission was checked before.
   const taken = { ...call, visible: () => 'all' as const };
   const found = await Promise.all(ids.map((id) => reads.find(member, id, taken, accepted)));
   if (found.includes(undefined)) return undefined;
   const members = new Map(ids.map((id, index) => [id, found[index]?.record?.values]));
-  return records.map((values) => ({
-    ...values,
-    ...memberValues(members.get(values['member_id'] ?? '')),
-  }));
+  return {
+    records: records.map((values) => ({
+      ...values,
+      ...memberValues(members.get(values['member_id'] ?? '')),
+    })),
+    ...oldest(...found.map((one) => one?.record)),
+  };
 }
