@@ -480,5 +480,11 @@ function isReadable(readable: Readable): RawBuilder<unknown> {
   const types = Object.entries(readable).map(
     ([type, visible]) => sql`(h.type = ${type} and ${isRowVisible(visible, sql`h.consumer_id`)})`,
   );
-  return types.length === 0 ? sql`false` : sql`(${sql.join(types, sql` or `)})`;
+  const isOfType = types.length === 0 ? sql`false` : sql`(${sql.join(types, sql` or `)})`;
+  const owners = new Set(
+    Object.values(readable).map((visible) => (visible === 'all' ? null : visible.consumerId)),
+  );
+  const [owner = null] = owners;
+  // Beside its types, for the index: of a consumer that sees its own alone nobody else's are read.
+  return owners.size === 1 && owner !== null ? sql`(h.consumer_id = ${owner} and ${isOfType})` : isOfType;
 }
