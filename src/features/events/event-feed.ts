@@ -1,8 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Consumer } from '../../identity/consumers/consumer.ts';
 import { modeOf } from '../../platform/base/call.ts';
-import { FairLimiter } from '../../platform/base/concurrency.ts';
-import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
 import {
@@ -12,14 +10,13 @@ import {
   type SearchedChunk,
   searchedAtOnce,
 } from '../../platform/store/statements.ts';
+import { Turns } from '../../platform/store/turns.ts';
 import { type EventVisibility, eventVisibilityOf, isVisibleTo, shownTo } from './event-visibility.ts';
 
 /** Events that one page searches at most, so that a filter that few of them pass does not search all. */
 const readAtOnce = 20_000;
 /** Searches at once, of one consumer one: each holds a connection to the database, and other requests need these too. */
 const searchesAtOnce = 4;
-/** Milliseconds. A request has 25 s; the rest is for the search. */
-const longestWaitMs = 20_000;
 /** Events that one statement deletes: each may hold 256 KiB. */
 const deletedAtOnce = 500;
 
@@ -72,7 +69,7 @@ export interface ListedEvent {
 
 export class EventFeed {
   readonly #database: Database;
-  readonly #searching = new FairLimiter(searchesAtOnce, 1);
+  readonly #searches = new Turns(searchesAtOnce, 'searches of the events');
 
   constructor(database: Database) {
     this.#database = database;
@@ -109,7 +106,7 @@ export class EventFeed {
       order by found.sequence ${direction}`;
     const search = () => statement.execute(this.#database.sql);
     const { rows } = await orUnavailable(
-      () => this.#searching.run(query.visibility?.consumer_id ?? '', search, turn),
+      () => this.#searches.run(query.visibility?.consumer_id ?? '', search),
       { keeps: 'keeps the events' },
     );
     const [first] = rows;
@@ -202,12 +199,6 @@ export class EventFeed {
     return changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
 }
-
-const turn = {
-  ms: longestWaitMs,
-  refusal: () =>
-    new Problem('store_unavailable', 'Other searches of the events have taken too long.', { retryAfter: 1 }),
-};
 
 const walks = {
   oldest_first: {

@@ -1,6 +1,4 @@
 import { type RawBuilder, sql } from 'kysely';
-import { FairLimiter } from '../../platform/base/concurrency.ts';
-import { Problem } from '../../platform/base/problem.ts';
 import type { Database } from '../../platform/store/database.ts';
 import {
   changeInChunks,
@@ -8,6 +6,7 @@ import {
   interval,
   type SearchedChunk,
 } from '../../platform/store/statements.ts';
+import { Turns } from '../../platform/store/turns.ts';
 import { eventsRecordedAfter, eventWithId } from '../events/event-log.ts';
 import { type EventVisibility, isVisibleTo } from '../events/event-visibility.ts';
 import { isAskedFor, type SentEvent, sentEvent } from './delivery-queue.ts';
@@ -17,8 +16,6 @@ const walkedAtOnce = 2000;
 const deletedAtOnce = 5000;
 /** Recoveries at once, of one consumer one: each keeps a connection busy, and jobs and deletions need these too. */
 const recoveredAtOnce = 2;
-/** Milliseconds. A request has 25 s. */
-const longestWaitMs = 20_000;
 
 const columns = sql.raw('id, event_id, event_type, status, attempts, next_attempt_at');
 const again = sql.raw("status = 'pending', next_attempt_at = now(), tries = 0");
@@ -41,7 +38,7 @@ export interface DeliveryFilter {
 
 export class DeliveriesTable {
   readonly #database: Database;
-  readonly #recovering = new FairLimiter(recoveredAtOnce, 1);
+  readonly #recoveries = new Turns(recoveredAtOnce, 'recoveries');
 
   constructor(database: Database) {
     this.#database = database;
@@ -115,7 +112,7 @@ export class DeliveriesTable {
       changeInSearch<EventPosition>(this.#database.bulk, first, (after) =>
         recoverChunk(endpointId, visibility, after),
       );
-    return this.#recovering.run(visibility.consumer_id, search, { ms: longestWaitMs, refusal: noTurn });
+    return this.#recoveries.run(visibility.consumer_id, search);
   }
 
   async deleteOld(days: number, signal?: AbortSignal): Promise<void> {
@@ -142,11 +139,6 @@ export class DeliveriesTable {
         limit ${limit})`;
     await changeInChunks(this.#database.bulk, deletedAtOnce, statement, signal);
   }
-}
-
-function noTurn(): Problem {
-  const detail = 'Other recoveries have taken too long; nothing was resent.';
-  return new Problem('store_unavailable', detail, { retryAfter: 5 });
 }
 
 /**

@@ -7,6 +7,7 @@ import { Problem } from '../../platform/base/problem.ts';
 import { setting } from '../../platform/settings/setting.ts';
 import type { SettingsOf, SettingsPart } from '../../platform/settings/table.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import { Turns } from '../../platform/store/turns.ts';
 import { testWorlds } from '../../records/offers.ts';
 import type { Records } from '../../records/records.ts';
 import { TestRecords } from './test-records.ts';
@@ -17,7 +18,11 @@ interface ResetParts {
   empty(consumerId: string): Promise<void>;
 }
 
+/** At once in this process: what is deleted of a world needs the connections of jobs. */
+const resetsAtOnce = 2;
+
 function resetRoute(parts: ResetParts): Route {
+  const resets = new Turns(resetsAtOnce, 'resets');
   return defineRoute({
     method: 'POST',
     path: '/v1/test/reset',
@@ -36,7 +41,9 @@ function resetRoute(parts: ResetParts): Route {
       const id = consumer?.id ?? '';
       if (modeOf(id) === 'live')
         throw new Problem('not_found', "There's nothing to reset for live credentials.");
-      await orUnavailable(() => parts.empty(id), { keeps: 'keeps the records of test consumers' });
+      await orUnavailable(() => resets.run(id, () => parts.empty(id)), {
+        keeps: 'keeps the records of test consumers',
+      });
       return { status: 204 };
     },
   });

@@ -1,5 +1,6 @@
 import { wallMs } from '../../platform/base/chance.ts';
 import { orUnavailable } from '../../platform/store/failures.ts';
+import { Turns } from '../../platform/store/turns.ts';
 import type { Attempt, AttemptRecorder } from './attempt.ts';
 import { AttemptArchive, type AttemptArchiveOptions } from './attempt-archive.ts';
 import { type AttemptQuery, AttemptTable, type ListedAttempt } from './attempt-table.ts';
@@ -12,8 +13,8 @@ import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 export interface Audit extends AttemptRecorder {
   /** Listeners are called with each attempt once its request is over. They must not throw, nor wait. */
   recorded: { add(listener: (attempt: Attempt) => void): void };
-  /** Newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
-  list(query: AttemptQuery): Promise<ListedAttempt[]>;
+  /** For a caller: newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
+  list(callerId: string, query: AttemptQuery): Promise<ListedAttempt[]>;
   lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */
   knowsOthersThan(consumerIds: readonly string[]): Promise<boolean>;
@@ -37,8 +38,12 @@ interface AuditOptions extends Omit<AttemptArchiveOptions, 'table'>, UsedNetwork
   retentionDays: number;
 }
 
+/** At once in this process: a search by address may read all attempts of a consumer. */
+const searchesAtOnce = 4;
+
 export function createAudit({ database, retentionDays, ...options }: AuditOptions): Audit {
   const table = new AttemptTable(database);
+  const searches = new Turns(searchesAtOnce, 'searches of the attempts');
   const archive = new AttemptArchive({ table, ...options });
   const eventTable = new AuditEventTable(database);
   const events = new AuditEventArchive({ table: eventTable, retentionDays, log: options.log });
@@ -54,11 +59,11 @@ export function createAudit({ database, retentionDays, ...options }: AuditOption
     },
     recorded: { add: (listener) => recorded.push(listener) },
     lastUses: (consumers) => uses.of(consumers),
-    list: (query) =>
+    list: (callerId, query) =>
       orUnavailable(
         async () => {
           await archive.flush();
-          return table.list(query);
+          return searches.run(callerId, () => table.list(query));
         },
         { keeps: 'holds authentication attempts' },
       ),

@@ -149,7 +149,12 @@ export function listAuthAttemptsRoute(context: AttemptsContext, cursors: CursorC
     permission: { resource: 'consumers', action: 'read' },
     request: { query },
     handle: ({ query: sent, consumer }) =>
-      list({ ...sent, ofConsumers: idsManagedBy(consumer as Consumer, context.directory) }, context, cursors),
+      list(
+        { ...sent, ofConsumers: idsManagedBy(consumer as Consumer, context.directory) },
+        consumer as Consumer,
+        context,
+        cursors,
+      ),
   });
 }
 
@@ -163,19 +168,20 @@ export function listOwnAttemptsRoute(context: AttemptsContext, cursors: CursorCo
     permission: { anyCredentials: true },
     request: { query: ownQuery },
     handle: ({ query: sent, consumer }) =>
-      list({ ...sent, consumer_id: (consumer as Consumer).id }, context, cursors),
+      list({ ...sent, consumer_id: (consumer as Consumer).id }, consumer as Consumer, context, cursors),
   });
 }
 
 async function list(
   sent: Static<typeof query> & { ofConsumers?: AttemptQuery['ofConsumers'] },
+  caller: Consumer,
   { audit, directory }: AttemptsContext,
   cursors: CursorCodec,
 ) {
   const { limit = defaultLimit, cursor, since: from, address, ...filters } = sent;
   const { consumer_id, result, api_key, request_id } = filters;
   const name = JSON.stringify(['auth-attempts', consumer_id, result, from, address, api_key, request_id]);
-  const found = await audit.list({
+  const found = await audit.list(caller.id, {
     ...filters,
     ...(address !== undefined && { address: addressOf(address) }),
     ...(from !== undefined && { since: Date.parse(from) }),
