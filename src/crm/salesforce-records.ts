@@ -307,7 +307,7 @@ class SalesforceRecords implements Records {
   }
 
   #submit<Item, Result>(kind: RequestKind<Item, Result>, item: Item, call: Call): Promise<Result> {
-    return withSecondLook(async () => {
+    return withSecondLook(call, async () => {
       try {
         return await this.#options.scheduler.submit(kind, item, call);
       } catch (error) {

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { type Call, everything, isFieldVisible, modeOf, withChanges } from '../platform/base/call.ts';
+import { type Call, everything, isFieldVisible, isTestCall, withChanges } from '../platform/base/call.ts';
 import { now } from '../platform/base/chance.ts';
 import { forgetOldest } from '../platform/base/forget-oldest.ts';
 import type { Offers } from '../platform/base/offers.ts';
@@ -105,7 +105,7 @@ async function findMember(
   ask: () => Promise<StoredRecord | undefined>,
 ): Promise<FieldValues | undefined> {
   // Members of a test world cost no call.
-  if (modeOf(call.consumerId) === 'test') return (await records.find(member, id, call))?.values;
+  if (isTestCall(call)) return (await records.find(member, id, call))?.values;
   const copied = await copy()?.find(member, id, call);
   if (copied !== undefined) return copied.record?.values;
   return (await (cache()?.find(id, ask) ?? ask()))?.values;

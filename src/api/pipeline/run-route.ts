@@ -15,7 +15,7 @@ import {
 } from '../idempotency/keyed-request.ts';
 import type { Claim, ExecutedAnswer, Ledger, OwnedClaim, Refusal } from '../idempotency/ledger.ts';
 import { claimWithinWindow, requestWithoutKey } from '../idempotency/repeat-window.ts';
-import { type Route, type RouteAnswer, storesAnswers } from '../route.ts';
+import { isWrite, type Route, type RouteAnswer, storesAnswers } from '../route.ts';
 import {
   isFinal,
   problemAnswer,
@@ -65,7 +65,7 @@ interface Run extends RouteTools {
 async function answerOf(tools: RouteTools, request: FastifyRequest): Promise<RouteAnswer> {
   const { route, ledger } = tools;
   const call = callOf(request);
-  call.isWrite = route.method !== 'GET';
+  call.isWrite = isWrite(route);
   request.call = call;
   const input = await inputOf(route, request, call);
   const run = { ...tools, request, call, input };
@@ -163,7 +163,7 @@ async function inputOf(route: Route, request: FastifyRequest, call: Call) {
     params: request.params as never,
     query: request.query as never,
     body: request.body as never,
-    prepared: await withSecondLook(() => route.prepare?.(request.body as never, request.bodyText)),
+    prepared: await withSecondLook(call, () => route.prepare?.(request.body as never, request.bodyText)),
     headers: request.headers,
     bodyText: request.bodyText,
     faults: faultsIn(route, request),

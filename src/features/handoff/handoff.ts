@@ -129,7 +129,7 @@ async function make(
   const isLookedUp = mayExist && !isValid(values);
   const found = isLookedUp ? await records.findWithDeleted(resource, externalId, call) : undefined;
   if (found && !isFromBefore(found, madeSince)) return { ...found, found: 'after loss' };
-  const given = await withSecondLook(values);
+  const given = await withSecondLook(call, values);
   return records.create(resource, externalId, given, call, { mayExist, validUntil, madeSince });
 }
 
@@ -254,7 +254,7 @@ async function meetRecord(
   const { type } = request;
   const { externalId, guard } = attempt;
   const resource = resources[type];
-  const { status, values } = await withSecondLook(() => meetingOf(resource, request, attempt, record));
+  const { status, values } = await withSecondLook(call, () => meetingOf(resource, request, attempt, record));
   if (values !== undefined) {
     const state = entityTag(createRepresentation(resource)(record.values));
     if (guard?.before !== undefined && guard.before !== state) throw changedMeanwhile();

@@ -1,4 +1,4 @@
-import { modeOf } from '../../platform/base/call.ts';
+import { isTestCall } from '../../platform/base/call.ts';
 import { now, randomUUID, wallMs } from '../../platform/base/chance.ts';
 import { CacheUnavailable, type SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { MetricRows, MetricsOf } from '../../platform/observability/metrics.ts';
@@ -139,7 +139,7 @@ export function cachedMembers(records: Records, cache: MemberCache): Pick<Record
     find: (resource, externalId, call) => {
       const fetch = () => records.find(resource, externalId, call);
       const { maxAgeSeconds } = call.freshness ?? {};
-      const isCached = maxAgeSeconds !== 0 && modeOf(call.consumerId) === 'live';
+      const isCached = maxAgeSeconds !== 0 && !isTestCall(call);
       return isCached ? cache.find(externalId, fetch, maxAgeSeconds) : fetch();
     },
   };

@@ -1,8 +1,8 @@
 import { allows, type Consumer } from '../../identity/consumers/consumer.ts';
 import { visibleFields } from '../../identity/consumers/permissions.ts';
-import { type Call, isFieldVisible, modeOf } from '../../platform/base/call.ts';
+import { type Call, isFieldVisible, isTestCall } from '../../platform/base/call.ts';
 import { wallMs } from '../../platform/base/chance.ts';
-import { type Fault, Problem } from '../../platform/base/problem.ts';
+import { type Fault, isLookedAtAgain, Problem } from '../../platform/base/problem.ts';
 import { isUuid } from '../../platform/base/text.ts';
 import { namesFrom } from '../../records/field-values.ts';
 import type { Resources } from '../../records/mapping.ts';
@@ -122,7 +122,9 @@ async function checkOffer(
   // Of an unknown type what both of them refuse.
   const types = sound.type === undefined ? (['quote', 'booking'] as const) : ([sound.type] as const);
   const [first, ...others] = await Promise.all(
-    types.map((type) => foundAgain(() => offerProblems(parts.resources[type], body, sound, place))),
+    types.map((type) =>
+      foundAgain(checking.call, () => offerProblems(parts.resources[type], body, sound, place)),
+    ),
   );
   const isOfAll = ({ message }: Problem) =>
     others.every((problems) => problems.some((one) => one.message === message));
@@ -158,9 +160,9 @@ function timeWarnings({ validUntil }: SoundOffer): Warning[] {
   return [{ code: 'offer_ends_soon', pointer: '#/valid_until', detail, external_id: null }];
 }
 
-async function foundAgain(find: () => Problem[]): Promise<Problem[]> {
+async function foundAgain(call: Call, find: () => Problem[]): Promise<Problem[]> {
   const found = find();
-  const looks = await Promise.all(found.map(async ({ facts }) => facts.lookAgain?.()));
+  const looks = await Promise.all(found.map((problem) => isLookedAtAgain(call, problem)));
   return looks.some(Boolean) ? find() : found;
 }
 
@@ -197,8 +199,7 @@ async function checkMember(
   const id = memberId.toLowerCase();
   const taken = { ...call, visible: () => 'all' as const, freshness: { maxAgeSeconds: memberSeconds } };
   const fetch = () => records.find(resources.member, id, taken);
-  const isTest = modeOf(call.consumerId) === 'test';
-  const found = await (isTest ? fetch() : (members()?.find(id, fetch, memberSeconds) ?? fetch()));
+  const found = await (isTestCall(call) ? fetch() : (members()?.find(id, fetch, memberSeconds) ?? fetch()));
   return found === undefined ? [unknownMember('member_id')] : [];
 }
 
@@ -206,6 +207,7 @@ async function checkMember(
 async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checking): Promise<Found> {
   const { type, tripId, name, source } = sound;
   if (type === undefined) return { problems: [], warnings: [] };
+  const { call } = checking;
   const resource = parts.resources[type];
   const { details } = sound;
   const mapped = namesFrom(resource, {
@@ -213,8 +215,8 @@ async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checki
     result: { name, source, ...(details !== undefined && { details: JSON.parse(details) as unknown }) },
   });
   const ofOrg = [
-    ...orgProblems(resource, ['id', 'status', ...handedOffFields, ...mapped]),
-    ...(await foundAgain(() => valueProblems(resource, sound))),
+    ...(isTestCall(call) ? [] : orgProblems(resource, ['id', 'status', ...handedOffFields, ...mapped])),
+    ...(await foundAgain(call, () => valueProblems(resource, sound))),
   ];
   if (tripId === undefined) return { problems: ofOrg, warnings: [] };
   const ofTrip = await parts.knownOf(type, tripId);
@@ -303,7 +305,7 @@ async function recordsOfTrip(
     represent: ({ id, name, source, member_id }: Readonly<Record<string, string | null>>) =>
       JSON.stringify({ id, name, source, member_id }),
   };
-  const isTest = modeOf(call.consumerId) === 'test';
+  const isTest = isTestCall(call);
   const page = await (isTest ? records.list(resource, query, call) : copy()?.list(resource, query, call));
   return page?.records.map(({ json }) => JSON.parse(json.toString()) as KnownRecord) ?? [];
 }

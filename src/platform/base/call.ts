@@ -12,6 +12,10 @@ export function modeOf(consumerId: string | null | undefined): Mode {
   return consumerId?.startsWith(testIdStart) ? 'test' : 'live';
 }
 
+export function isTestCall({ consumerId }: Pick<Call, 'consumerId'>): boolean {
+  return modeOf(consumerId) === 'test';
+}
+
 /**
  * The line between live and test: of two adapters of a port, the one that work for this consumer is done with. It goes by the
  * consumer's id alone, so it holds as well for what is done later, by another process, or after the consumer was revoked.
@@ -37,9 +41,8 @@ export function ownWorldOf(consumerId: string): string | undefined {
 }
 
 /** Throws before anything of a test consumer reaches a system of others: the caller has the wrong adapter. */
-export function requireLive({ consumerId }: Pick<Call, 'consumerId'>): void {
-  if (modeOf(consumerId) === 'test')
-    throw new Error('the work of a test consumer must not leave the service');
+export function requireLive(call: Pick<Call, 'consumerId'>): void {
+  if (isTestCall(call)) throw new Error('the work of a test consumer must not leave the service');
 }
 
 export type Visible = 'all' | { readonly consumerId: string };

@@ -1,3 +1,5 @@
+import { type Call, isTestCall } from './call.ts';
+
 interface ProblemKind {
   status: number;
   title: string;
@@ -419,12 +421,20 @@ export class Problem extends Error {
   }
 }
 
-export async function withSecondLook<T>(work: () => T | Promise<T>): Promise<T> {
+export async function withSecondLook<T>(
+  call: Pick<Call, 'consumerId'>,
+  work: () => T | Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    const isWorthIt = error instanceof Problem && (await error.facts.lookAgain?.());
-    if (!isWorthIt) throw error;
+    if (!(await isLookedAtAgain(call, error))) throw error;
     return work();
   }
+}
+
+/** True once the org was looked at because of the refusal. Nothing that a test consumer sends leads to a call to it. */
+export async function isLookedAtAgain(call: Pick<Call, 'consumerId'>, error: unknown): Promise<boolean> {
+  if (!(error instanceof Problem) || isTestCall(call)) return false;
+  return (await error.facts.lookAgain?.()) ?? false;
 }

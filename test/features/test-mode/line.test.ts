@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import type { PermissionResource } from '../../../src/identity/consumers/consumer.ts';
+import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { callTool } from '../../support/mcp.ts';
 import { newReservation } from '../../support/reservations.ts';
@@ -188,5 +189,31 @@ describe('the line between live and test', () => {
     const made = await makeAll(as, mark);
     await tryAll(other, made, mark, (path) => path.startsWith('/v1/admin'));
     await assertWhole(as, made, mark);
+  });
+
+  it('keeps what the org lacks from test consumers, and their faults from it', async () => {
+    const as = await makeConsumer(gateway);
+    const body = recordFor(memberId);
+    const calls = async () => Number((await gateway.org.counters())['metered']);
+    await gateway.org.change({ missingFields: ['Quote__c.Status__c'] });
+    try {
+      const live = await send(gateway.console, '/v1/quotes', body);
+      assert.equal(live.status, 502, live.text);
+      const made = await send(as, '/v1/quotes', body);
+      assert.equal(made.status, 201, made.text);
+      const { id } = JSON.parse(made.text) as { id: string };
+      assert.equal((await send(as, `/v1/quotes/${id}`, { name: 'another' }, 'PATCH')).status, 200);
+      const checked = await send(as, '/api/v1/handoff/check', handoffFor(memberId));
+      assert.match(checked.text, /"ok":true/);
+    } finally {
+      await gateway.org.change({ missingFields: [] });
+    }
+    await eventually(async () => {
+      assert.equal((await send(gateway.console, '/v1/quotes', body)).status, 201);
+    });
+    const before = await calls();
+    const spaces = { ...body, details: { text: ' '.repeat(300_000) } };
+    assert.equal((await send(as, '/v1/quotes', spaces)).status, 422);
+    assert.equal(await calls(), before);
   });
 });

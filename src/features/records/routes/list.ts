@@ -58,7 +58,7 @@ export function listRoute(context: shared.RecordsContext, cursors: CursorCodec):
       const { limit = defaultLimit, cursor, updated_since, q, include, ...given } = query as ListParameters;
       const search = q === undefined ? {} : { search: q.trim() };
       const updatedSince = updated_since === undefined ? {} : { updatedSince: wholeSecond(updated_since) };
-      const filters = await withSecondLook(() => normalise(resource, given));
+      const filters = await withSecondLook(call, () => normalise(resource, given));
       const sorted = Object.entries(filters).sort(([a], [b]) => (a < b ? -1 : 1));
       const list = listName(
         [resource.collection, sorted, updatedSince, search],

@@ -19,7 +19,7 @@ export interface CrmConnectorOptions {
 export function createCrmConnector({ records, booking, checkHealth }: CrmConnectorOptions): CrmConnector {
   const make = async (token: string, order: BookingOrder, options: MayExist, call: Call) => {
     // The mapping takes values from it as from a hand-off.
-    const further = await withSecondLook(() => valuesFrom(booking, handedOff(order)));
+    const further = await withSecondLook(call, () => valuesFrom(booking, handedOff(order)));
     await records.create(booking, token, { ...order, ...further }, call, {
       ...options,
       ofService: ['source'],

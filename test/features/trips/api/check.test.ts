@@ -286,6 +286,19 @@ describe('a check before a hand-off', () => {
   }
 });
 
+test('a check leaves alone what the daily quota keeps for writes', async (t) => {
+  const gateway = await startGateway({ CRM_QUOTA_RESERVE: '1000000' });
+  t.after(() => gateway.stop());
+  const check = () => gateway.request('/api/v1/handoff/check', { body: offerFor(randomUUID()) });
+  // What is left is known from the answer to a call.
+  assert.equal(
+    (await gateway.request('/api/v1/handoff', { body: offerFor(gateway.org.memberId) })).status,
+    201,
+  );
+  await assertProblem(await gateway.request('/v1/quotes?limit=1'), 503, 'crm_quota_exhausted');
+  await assertProblem(await check(), 503, 'crm_quota_exhausted');
+});
+
 describe('a check where there is a copy of the records', () => {
   test('warns of duplicates, and knows the record of the item', async (t) => {
     const gateway = await startGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
