@@ -61,6 +61,15 @@ describe('settings', () => {
     }
   });
 
+  test('what counts as a proxy is an address, a network, or one that has a name', () => {
+    const TRUST_PROXIES = 'loopback,10.0.0.0/8,::1';
+    assert.deepEqual(loadSettings({ TRUST_PROXIES }, configFile({})).trustProxies, TRUST_PROXIES.split(','));
+    const faults = faultsOf({ TRUST_PROXIES: 'zz,10.0.0.0/33', PORT: 'many' });
+    assert.equal(faults.length, 3);
+    assert.match(faults.join('\n'), /^trustProxies \(TRUST_PROXIES\): "zz" is no IP address or CIDR block$/m);
+    assert.match(faults.join('\n'), /"10\.0\.0\.0\/33" is no IP/);
+  });
+
   test('the environment overrides the file, and an empty variable counts as not set', () => {
     const file = configFile({ port: 9000, host: '0.0.0.0', metricsHost: '::1' });
     const settings = loadSettings({ PORT: '9100', HOST: '' }, file);

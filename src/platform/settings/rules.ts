@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isLoopback } from '../base/networks.ts';
+import { isAddressOrNetwork, isLoopback } from '../base/networks.ts';
 import { platformSettings, type Read, type SettingsPart } from './table.ts';
 
 type Platform = Read<typeof platformSettings>;
@@ -18,6 +18,7 @@ export const platformPart: SettingsPart = {
       ...checkRedis(platform),
       ...checkTls(platform),
       ...checkWorkers(platform),
+      ...checkProxies(platform),
     ];
     if (platform.raw.secretsManager === 'vault') faults.push(...checkVault(platform));
     if (platform.raw.secretsManager === 'aws') faults.push(...checkAws(platform));
@@ -64,6 +65,15 @@ function checkTls({ set, named }: Platform): string[] {
   return needs
     .filter(([key, needed]) => set.has(key) && !set.has(needed))
     .map(([key, needed]) => `${named(needed)} is missing: you set ${key}, which needs it`);
+}
+
+/** Names that Fastify knows for networks. */
+const knownNetworks = ['loopback', 'linklocal', 'uniquelocal'];
+
+function checkProxies({ raw: { trustProxies = [] }, named }: Platform): string[] {
+  return trustProxies
+    .filter((text) => !knownNetworks.includes(text) && !isAddressOrNetwork(text))
+    .map((text) => `${named('trustProxies')}: ${JSON.stringify(text)} is no IP address or CIDR block`);
 }
 
 function checkWorkers({ raw: { workers = 1 }, set, named }: Platform): string[] {
