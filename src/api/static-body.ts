@@ -59,21 +59,29 @@ function variesBy(...names: (string | undefined)[]): string {
   return names.filter((name) => name !== undefined).join(', ');
 }
 
-/** A named coding counts before `*`; a weight of 0 means no (RFC 9110 section 12.5.3). */
-function takesGzip(header: string | undefined): boolean {
+/** Weights of what a header takes, in its order; 0 means no (RFC 9110 section 12.4.2). */
+function weightsIn(header: string | undefined): Map<string | undefined, number> {
   const weights = new Map<string | undefined, number>();
   for (const entry of header?.toLowerCase().split(',') ?? []) {
-    const [coding, ...parameters] = entry.split(';').map((part) => part.trim());
+    const [name, ...parameters] = entry.split(';').map((part) => part.trim());
     const weight = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2) ?? '1';
-    weights.set(coding, Number(weight));
+    weights.set(name, Number(weight));
   }
+  return weights;
+}
+
+/** A named coding counts before `*` (RFC 9110 section 12.5.3). */
+function takesGzip(header: string | undefined): boolean {
+  const weights = weightsIn(header);
   const weight = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
   return weight > 0;
 }
 
 /** Whether the caller wants a page: browsers name `text/html` first, programs JSON or anything. */
 export function prefersHtml(accept: string | undefined): boolean {
-  const html = accept?.indexOf('text/html') ?? -1;
-  const json = accept?.indexOf('application/json') ?? -1;
-  return html >= 0 && (json < 0 || html < json);
+  const weights = weightsIn(accept);
+  const [html = 0, json = 0] = [weights.get('text/html'), weights.get('application/json')];
+  const names = [...weights.keys()];
+  const isFirst = names.indexOf('text/html') < names.indexOf('application/json');
+  return html > 0 && (html > json || (html === json && isFirst));
 }

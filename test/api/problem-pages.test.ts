@@ -19,6 +19,26 @@ describe('the type of a problem', () => {
     assert.match(text, /^What to do$/m);
   });
 
+  test('a page is sent to who likes it better than the text', async () => {
+    const typeOf = async (accept: string) =>
+      (await gateway.request('/v1/problems/not_found', { as: null, headers: { accept } })).headers.get(
+        'content-type',
+      );
+    for (const accept of [
+      'text/html',
+      'text/html,application/json',
+      'application/json;q=0.1,text/html;q=0.9',
+    ])
+      assert.match((await typeOf(accept)) ?? '', /^text\/html/, accept);
+    for (const accept of [
+      'text/html;q=0',
+      '*/*',
+      'application/json,text/html',
+      'text/html;q=0.1,application/json',
+    ])
+      assert.doesNotMatch((await typeOf(accept)) ?? '', /html/, accept);
+  });
+
   for (const [code, { status, title, meaning }] of Object.entries(problems)) {
     test(`${code} is explained to programs and to browsers, with an example`, async () => {
       const path = `/v1/problems/${code}`;
