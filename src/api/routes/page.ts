@@ -29,8 +29,8 @@ export const pageParameters = {
   ),
   cursor: Type.Optional(
     Type.String({
-      minLength: 1,
-      maxLength: maxCursorLength,
+      // Longer than a head may be: whatever is sent is no cursor.
+      maxLength: 65_536,
       description: "The previous page's `next_cursor`.",
       examples: [exampleCursor],
     }),

@@ -327,6 +327,8 @@ for (const [collection, object] of [
         `/v1/${collection}?status=created&cursor=${forged}`,
         `/v1/${collection}?status=created&cursor=%00`,
         `/v1/${collection}?status=created&cursor=${'A'.repeat(300)}`,
+        `/v1/${collection}?status=created&cursor=${'A'.repeat(600)}`,
+        `/v1/${collection}?status=created&cursor=`,
       ]) {
         await assertProblem(await gateway.request(path), 400, 'invalid_cursor', 'cursor');
       }
