@@ -194,10 +194,11 @@ export function isConditional(header: string | undefined): boolean {
   return header !== undefined && header.trim() !== '*';
 }
 
+/** Takes the tags of answers that show more beside the record, too: see `tagBeside`. */
 export function isMatch(header: string | undefined, entityTag: string): boolean {
   if (header === undefined || !isConditional(header)) return true;
-  const candidates: string[] = header.match(entityTags) ?? [];
-  return candidates.includes(entityTag);
+  const beside = `${entityTag.slice(0, -1)}.`;
+  return (header.match(entityTags) ?? []).some((one) => one === entityTag || one.startsWith(beside));
 }
 
 /**

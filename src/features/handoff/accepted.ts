@@ -1,4 +1,4 @@
-import type { Visible } from '../../platform/base/call.ts';
+import type { Call, Visible } from '../../platform/base/call.ts';
 import type { Fault, ProblemCode } from '../../platform/base/problem.ts';
 import type { Held } from '../../platform/store/leases.ts';
 import type { HandoffRequest, HandoffType } from './handoff.ts';
@@ -179,4 +179,20 @@ export interface HandoffQuery {
   isOpen?: boolean;
   after?: string | undefined;
   limit: number;
+}
+
+export interface Cancelling {
+  /** Left out: those that wait, and the failed ones. */
+  states?: readonly HandoffStatus[];
+  /** Whether its content must be what was seen. */
+  isAsSeen?: boolean;
+}
+
+export function originOf({ requestId, consumerId = '', consumerName, actor, subject }: Call): Origin {
+  return { requestId, consumerId, consumerName, actor, subject };
+}
+
+export function whyNotCancelled(handoff: StoredHandoff | undefined): string {
+  if (handoff?.status === 'created') return 'The hand-off has already been created; the CRM has its record.';
+  return `The hand-off is ${handoff?.status} and can no longer be cancelled.`;
 }

@@ -219,7 +219,7 @@ function liveOrTestHandoffs(handoffs: Record<Mode, Handoffs>): Handoffs {
     namesFrom: (stored) => live.namesFrom(stored),
     decide: (decision) => of({ consumerId: decision.by.consumer_id }).decide(decision),
     retry: (stored) => of(stored).retry(stored),
-    cancel: (stored, states) => of(stored).cancel(stored, states),
+    cancel: (stored, options) => of(stored).cancel(stored, options),
     checkHealth: () => live.checkHealth(),
     deleteOld: (signal) => live.deleteOld(signal),
     resume: () => live.resume(),

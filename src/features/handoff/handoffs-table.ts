@@ -23,14 +23,22 @@ import {
 } from './accepted.ts';
 import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
-import { columns, type EventOf, eventsOf, type Row, type TakenRow, toStored, toTaken } from './rows.ts';
+import {
+  columns,
+  type EventOf,
+  eventsOf,
+  type Row,
+  stampOf,
+  type TakenRow,
+  toStored,
+  toTaken,
+} from './rows.ts';
 
 /** Bytes of details that one chunk holds in memory; a first hand-off may have more. */
 const mostBytes = 3 * 1024 * 1024;
 /** Numbers of the advisory locks under which new ones are counted and stored; any constants will do. */
 const acceptanceLocks = { live: 4_702_118_904, test: 4_702_118_905 };
 const changedAtOnce = 1000;
-
 const unlimited = { inAll: 2 ** 31 - 1, ofConsumer: 2 ** 31 - 1 };
 
 const cancellable: readonly HandoffStatus[] = ['awaiting_approval', 'accepted', 'failed'];
@@ -270,11 +278,13 @@ export class HandoffsTable {
   }
 
   /** Cancels one that waits or has failed; whatever is under way for it is removed later. False in any other state than these. */
-  async cancel(externalId: string, states = cancellable): Promise<boolean> {
+  async cancel(externalId: string, states = cancellable, contentStamp?: string): Promise<boolean> {
+    const isAsSeen = contentStamp === undefined ? sql`true` : sql`${stampOf} = ${contentStamp}::bigint`;
     const { numAffectedRows } = await sql`
-      update handoffs set status = 'cancelled', problem = null, completed_at = ${timeNow}, ${erased}, fence = fence + 1,
-        due_at = now()
-      where external_id = ${externalId} and status = any(${states}::text[])`.execute(this.#database.sql);
+      update handoffs h set status = 'cancelled', problem = null, completed_at = ${timeNow}, ${erased}, fence = fence + 1, due_at = now()
+      where external_id = ${externalId} and status = any(${states}::text[]) and ${isAsSeen}`.execute(
+      this.#database.sql,
+    );
     return numAffectedRows === 1n;
   }
 

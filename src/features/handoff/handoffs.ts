@@ -10,18 +10,26 @@ import { namesFrom } from '../../records/field-values.ts';
 import { delayOfTest } from '../../records/test-members.ts';
 import type { NewEvent } from '../events/event-log.ts';
 import { isOfMode, type QueueLimits } from './acceptance.ts';
-import type {
-  AttemptFacts,
-  HandoffOutcome,
-  HandoffQuery,
-  HandoffStatus,
-  NewHandoff,
-  Origin,
-  Settled,
-  StoredHandoff,
-  TakenHandoff,
+import {
+  type AttemptFacts,
+  type Cancelling,
+  type HandoffOutcome,
+  type HandoffQuery,
+  type NewHandoff,
+  originOf,
+  type Settled,
+  type StoredHandoff,
+  type TakenHandoff,
+  whyNotCancelled,
 } from './accepted.ts';
-import { type Decision, decide, endSome, isReplaced, whyUndecidable } from './approvals-table.ts';
+import {
+  contentReplaced,
+  type Decision,
+  decide,
+  endSome,
+  isReplaced,
+  whyUndecidable,
+} from './approvals-table.ts';
 import {
   attemptFactsOf,
   createDeliveryParts,
@@ -107,8 +115,8 @@ export interface Handoffs {
   decide(decision: Decision): Promise<StoredHandoff | undefined>;
   /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
   retry(handoff: StoredHandoff): Promise<void>;
-  /** Cancels one that waits or has failed, or is only in one of these states, or is cancelled already. Throws `conflict`. */
-  cancel(handoff: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void>;
+  /** Cancels one that waits or has failed, or is cancelled already. Throws `conflict`, and `precondition_failed` for `isAsSeen`. */
+  cancel(handoff: StoredHandoff, options?: Cancelling): Promise<void>;
   /** Throws what the database does. */
   checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
   /** Deletes those that were done this many days ago. Throws what the database does. */
@@ -432,16 +440,14 @@ class AcceptedHandoffs implements Handoffs {
     setImmediate(() => this.#polling?.wake());
   }
 
-  async cancel({ externalId }: StoredHandoff, states?: readonly HandoffStatus[]): Promise<void> {
-    if (await atStore(() => this.#table.cancel(externalId, states))) {
-      this.#options.metrics.acceptedHandoffs.inc({ result: 'cancelled' });
-      return;
-    }
-    const status = (await this.find(externalId))?.status;
-    if (status === 'created')
-      throw new Problem('conflict', 'The hand-off has already been created; the CRM has its record.');
-    if (status !== 'cancelled')
-      throw new Problem('conflict', `The hand-off is ${status} and can no longer be cancelled.`);
+  async cancel(seen: StoredHandoff, { states, isAsSeen }: Cancelling = {}): Promise<void> {
+    const { externalId, contentStamp } = seen;
+    const stamp = isAsSeen ? contentStamp : undefined;
+    if (await atStore(() => this.#table.cancel(externalId, states, stamp)))
+      return this.#options.metrics.acceptedHandoffs.inc({ result: 'cancelled' });
+    const found = await this.find(externalId);
+    if (isAsSeen && found !== undefined && found.contentStamp !== contentStamp) throw contentReplaced();
+    if (found?.status !== 'cancelled') throw new Problem('conflict', whyNotCancelled(found));
   }
 
   async checkHealth() {
@@ -487,10 +493,6 @@ function newHandoff(request: HandoffRequest, options: HandOffOptions, call: Call
   const { externalId, isContinued, mayExist = isContinued, needsApproval, since = wallMs(), claim } = options;
   const before = claim?.before;
   return { ...request, ...originOf(call), externalId, mayExist, isHeld: false, needsApproval, since, before };
-}
-
-function originOf({ requestId, consumerId = '', consumerName, actor, subject }: Call): Origin {
-  return { requestId, consumerId, consumerName, actor, subject };
 }
 
 function queueFull(): Problem {

@@ -1,5 +1,10 @@
 import { Type } from 'typebox';
-import { unchanged, unlessNotModified } from '../../../api/pipeline/request-head.ts';
+import {
+  isConditional,
+  requireMatch,
+  unchanged,
+  unlessNotModified,
+} from '../../../api/pipeline/request-head.ts';
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import {
   type CursorCodec,
@@ -23,12 +28,12 @@ import { Problem, problems } from '../../../platform/base/problem.ts';
 import { escapeDirections, isUuid } from '../../../platform/base/text.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
+import { tagBeside } from '../../../records/representation.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import {
   acceptance,
-  answerTagOf,
   attemptsView,
   externalId,
   type HandoffView,
@@ -36,6 +41,7 @@ import {
   handoffSchema,
   handoffStatus,
   handoffType,
+  tagOf,
   viewOfHandoff,
   withoutHiddenFields,
 } from './schemas.ts';
@@ -182,7 +188,7 @@ function listRoute({ handoffs, memberSource }: AcceptedParts, cursors: CursorCod
 }
 
 const tagHeader = {
-  ETag: 'Tag for If-None-Match, and for If-Match in a decision, which also takes it if only the status has changed.',
+  ETag: 'Tag for If-None-Match, and for If-Match in a decision or a cancellation, which also take it if only the status has changed.',
 };
 
 function readRoute({ handoffs, memberSource }: AcceptedParts): Route {
@@ -231,7 +237,7 @@ async function readAnswer(handoffs: Handoffs, handoff: StoredHandoff, view: Pick
   const details = view.request === null ? undefined : await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
-  const headers = { etag: answerTagOf(handoff, body) };
+  const headers = { etag: tagBeside(tagOf(handoff), body) };
   return shownAnswer({ status: 200, headers, body });
 }
 
@@ -286,17 +292,22 @@ function cancelRoute(handoffs: Handoffs): Route {
     description:
       "It won't be delivered. If a call in progress still creates the record, the record is deleted. " +
       'Cancelling it again gives the same response. To cancel its own hand-off that is waiting for approval, a ' +
-      'consumer needs the permission to write only.',
+      'consumer needs the permission to write only. Send the ETag of what you read as If-Match, and nothing else is cancelled.',
     permission: byType(handoffs, 'delete', 'write'),
+    conditional: 'If-Match',
     request: { params },
     answers: { 204: { description: "It's cancelled." } },
     problems: ['not_found', 'conflict', 'approval_required', 'store_unavailable'],
-    async handle({ params: { externalId: id }, consumer }) {
+    async handle({ params: { externalId: id }, headers: { 'if-match': expected }, consumer }) {
       const handoff = await find(handoffs, id, consumer, mayTakeBack);
       if (handoff.consumerId !== consumer?.id) requireNoApprovalOf(handoff, consumer, 'delete');
       // Without the permission to delete it must still wait for approval when it is cancelled.
       const mayDelete = allows(consumer as Consumer, targets[handoff.type].collection, 'delete');
-      await handoffs.cancel(handoff, mayDelete ? undefined : ['awaiting_approval']);
+      if (isConditional(expected)) requireMatch(expected, tagOf(handoff));
+      await handoffs.cancel(handoff, {
+        ...(!mayDelete && { states: ['awaiting_approval'] as const }),
+        isAsSeen: isConditional(expected),
+      });
       return { status: 204 };
     },
   });

@@ -13,14 +13,7 @@ import { contentReplaced, type Decision } from '../approvals-table.ts';
 import { targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
 import { byType, find, one, params, requireWrittenFields, viewOfHandoffFor } from './accepted-handoffs.ts';
-import {
-  contentTagsIn,
-  type HandoffView,
-  handoffSchema,
-  longestReason,
-  tagOf,
-  withoutHiddenFields,
-} from './schemas.ts';
+import { type HandoffView, handoffSchema, longestReason, tagOf, withoutHiddenFields } from './schemas.ts';
 
 const who =
   'The caller needs write permission on its type, without `approval`, and must be a different consumer ' +
@@ -139,7 +132,7 @@ async function decide(
   const by = { consumer_id, consumer_name, actor: call.actor ?? null, verified: call.subject !== undefined };
   for (let tries = 1; tries <= maxTries; tries++) {
     const seen = await findToDecide(handoffs, id, request);
-    if (!isMatch(contentTagsIn(headers['if-match'], seen), tagOf(seen))) break;
+    if (!isMatch(headers['if-match'], tagOf(seen))) break;
     const audit = auditEventOf(seen, verdict, request);
     const decided = await handoffs.decide({ seen, verdict, by, reason, audit });
     if (decided) return decided;

@@ -232,19 +232,6 @@ export function tagOf({ externalId: id, contentStamp }: StoredHandoff): string {
   return entityTag(`${id} ${contentStamp}`);
 }
 
-const halfTag = 11;
-
-/** Begins as `tagOf`, so that a decision can match that half alone. */
-export function answerTagOf(handoff: StoredHandoff, answer: string): string {
-  return tagOf(handoff).slice(0, 1 + halfTag) + entityTag(answer).slice(1 + halfTag);
-}
-
-/** With the tag of the content in place of those of its answers. */
-export function contentTagsIn(ifMatch: string | undefined, handoff: StoredHandoff): string | undefined {
-  const tag = tagOf(handoff);
-  return ifMatch?.replaceAll(new RegExp(`${tag.slice(0, 1 + halfTag)}[^"]*"`, 'g'), tag);
-}
-
 export type HandoffView = ReturnType<typeof viewOfHandoff>;
 
 /**

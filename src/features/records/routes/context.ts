@@ -19,7 +19,12 @@ import { ownerField } from '../../../records/created-by.ts';
 import { includedName, withMember } from '../../../records/members.ts';
 import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
-import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
+import {
+  createRepresentation,
+  entityTag,
+  type Represent,
+  tagBeside,
+} from '../../../records/representation.ts';
 import { type Resource, uuidSchema } from '../../../records/resource.ts';
 import {
   createRepresentations,
@@ -72,10 +77,10 @@ export function readAs(
   context: ReadingContext,
   { include }: { include?: unknown },
   { consumer, call }: { consumer: Caller | undefined; call: Call },
-): { resource: Resource; represent: Represent } {
+): { resource: Resource; represent: Represent; isIncluded: boolean } {
   const { resource, withMember: included } = context;
   if (include === undefined || included === undefined)
-    return { resource, represent: representTo(context, call) };
+    return { resource, represent: representTo(context, call), isIncluded: false };
   requireMembers(consumer, [resource.collection]);
   const [own, ofMember] = [call.visibleFields?.(resource.collection), call.visibleFields?.('members')];
   const fields = Object.entries(included.fields).filter(([name, field]) => {
@@ -85,7 +90,7 @@ export function readAs(
       : isFieldVisible(ofMember, member);
   });
   const represent = createRepresentation({ ...included, fields: Object.fromEntries(fields) });
-  return { resource: included, represent };
+  return { resource: included, represent, isIncluded: true };
 }
 
 export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;
@@ -140,10 +145,12 @@ export function recordAnswer(
   context: ReadingContext,
   record: Pick<StoredRecord, 'values'>,
   call: Call,
-  represent = representTo(context, call),
+  included?: Represent,
 ) {
-  const body = represent(record.values);
-  return { status, body, headers: { etag: entityTag(body), 'cache-control': 'private, no-cache' } };
+  const own = representTo(context, call)(record.values);
+  const body = included?.(record.values) ?? own;
+  const etag = included === undefined ? entityTag(own) : tagBeside(entityTag(own), body);
+  return { status, body, headers: { etag, 'cache-control': 'private, no-cache' } };
 }
 
 /**

@@ -16,6 +16,7 @@ import type { Resources } from '../../../records/mapping.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
+import { tagBeside } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
@@ -270,7 +271,10 @@ function cancelRoute(reservations: Reservations): Route {
 
 function shownAs(view: ReservationView, call: Call, beside: object = {}) {
   const shown = viewOfVisibleFields(view, call.visibleFields?.(booking.collection));
-  return viewAnswer(200, { ...shown, ...beside });
+  const own = viewAnswer(200, shown);
+  if (Object.keys(beside).length === 0) return own;
+  const { headers, ...answer } = viewAnswer(200, { ...shown, ...beside });
+  return { ...answer, headers: { ...headers, etag: tagBeside(own.headers.etag, answer.body) } };
 }
 
 async function read(reservations: Reservations, id: string, call: Call): Promise<ReservationView> {

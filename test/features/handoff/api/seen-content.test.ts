@@ -67,6 +67,19 @@ describe('a decision on what was seen', () => {
     assert.equal((await decide((await replaced()).id, 'reject', {})).status, 200);
   });
 
+  test('is needed for a cancellation that names a tag', async () => {
+    const { id, tag } = await replaced();
+    const path = `/v1/handoffs/${id}`;
+    const cancel = (ifMatch: string) =>
+      gateway.request(path, { method: 'DELETE', headers: { 'if-match': ifMatch } });
+    for (const other of [tag, '"none"', `${tag.slice(0, -2)}x"`])
+      await assertProblem(await cancel(other), 412, 'precondition_failed');
+    const { headers } = await gateway.request(path, { as: maker });
+    assert.equal((await cancel(headers.get('etag') as string)).status, 204);
+    assert.equal((await readHandoff(gateway, id)).status, 'cancelled');
+    assert.equal((await cancel(headers.get('etag') as string)).status, 204);
+  });
+
   test('takes the tag of an answer, which changes with the status', async () => {
     const id = await send(offer('Hotel Sol'));
     const path = `/v1/handoffs/${id}`;

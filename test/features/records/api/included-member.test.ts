@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { useGateway } from '../../../support/gateway.ts';
@@ -83,6 +84,23 @@ for (const copied of [false, true])
       const none = await gateway.newConsumer({ resource: 'quotes', actions: all } as never);
       await assertProblem(await read(`/v1/quotes/${id}?include=member`, none), 403, 'permission_denied');
       await assertProblem(await read(`/v1/quotes/${id}?include=x`), 400, 'invalid_request', 'include');
+    });
+
+    test('has a tag for a change of the record', async () => {
+      const tagOf = async () => (await read(`/v1/quotes/${id}?include=member`)).headers.get('etag') as string;
+      const change = (ifMatch: string) =>
+        gateway.request(`/v1/quotes/${id}`, {
+          method: 'PATCH',
+          body: { name: randomUUID() },
+          headers: { 'if-match': ifMatch, 'idempotency-key': randomUUID() },
+        });
+      const tag = await tagOf();
+      const again = await gateway.request(`/v1/quotes/${id}?include=member`, {
+        headers: { ...headers, 'if-none-match': tag },
+      });
+      assert.equal(again.status, 304);
+      assert.equal((await change(tag)).status, 200);
+      await assertProblem(await change(tag), 412, 'precondition_failed');
     });
 
     test('asks a field that the org hides of those alone who are shown it', async () => {
