@@ -1,4 +1,4 @@
-import { compactField } from '../platform/base/json-text.ts';
+import { type CompactJson, compactField } from '../platform/base/json-text.ts';
 import { type Fault, Problem } from '../platform/base/problem.ts';
 import { splitText, type TextColumns } from '../platform/base/text.ts';
 import type { OrgFit } from './org-fit.ts';
@@ -16,13 +16,22 @@ const maxDetailsDepth = 100;
 export function readDetails(
   bodyText: string,
   path: readonly string[],
-  { fields, fit }: Pick<Resource, 'fields' | 'fit'>,
+  resource: Pick<Resource, 'fields' | 'fit'>,
 ): string {
-  const columns = fields['details']?.columns;
   const details = compactField(bodyText, path);
   if (details === undefined)
     throw new Error(`there is no ${path.join('.')} in a body that passed its schema`);
-  const pointer = `#/${path.join('/')}`;
+  requireStorable(details, `#/${path.join('/')}`, resource);
+  return details.text;
+}
+
+/** Throws `details_too_large`, and `invalid_request` where they nest too deep. */
+export function requireStorable(
+  details: CompactJson,
+  pointer: string,
+  { fields, fit }: Pick<Resource, 'fields' | 'fit'>,
+): void {
+  const columns = fields['details']?.columns;
   if (details.depth > maxDetailsDepth) {
     const message = `nest ${details.depth} levels deep; at most ${maxDetailsDepth} are allowed`;
     throw new Problem('invalid_request', `The details ${message}.`, {
@@ -31,7 +40,6 @@ export function readDetails(
   }
   if (columns && splitText(details.text, columns) === undefined)
     throw detailsTooLarge(pointer, details.text.length, columns, fit);
-  return details.text;
 }
 
 export function detailsTooLarge(

@@ -16,19 +16,14 @@ import {
   requireSameMember,
   requireValid,
 } from '../handoff/handoff.ts';
-import {
-  type OfferPlace,
-  offerProblems,
-  problemsOf,
-  readSound,
-  type SoundOffer,
-} from '../handoff/routes/body.ts';
+import { offerProblems, problemsOf, readSound, type SoundOffer } from '../handoff/routes/body.ts';
 import { type HandoffParts, itemIdOf, mustBeApproved, withoutHidden } from '../handoff/routes/handoff.ts';
 import { requireSameItem } from '../handoff/stored-items.ts';
 
 export interface CheckedOffer {
   body: unknown;
-  place: OfferPlace;
+  /** JSON of the offer alone. */
+  text: string;
   placed: (problem: Problem) => Problem;
 }
 
@@ -115,16 +110,14 @@ interface OfferParts extends CheckParts {
 
 async function checkOffer(
   parts: OfferParts,
-  { body, place, placed }: CheckedOffer,
+  { body, text, placed }: CheckedOffer,
   checking: Checking,
 ): Promise<Found> {
-  const sound = readSound(body, place);
+  const sound = readSound(body, text);
   // Of an unknown type what both of them refuse.
   const types = sound.type === undefined ? (['quote', 'booking'] as const) : ([sound.type] as const);
   const [first, ...others] = await Promise.all(
-    types.map((type) =>
-      foundAgain(checking.call, () => offerProblems(parts.resources[type], body, sound, place)),
-    ),
+    types.map((type) => foundAgain(checking.call, () => offerProblems(parts.resources[type], body, sound))),
   );
   const isOfAll = ({ message }: Problem) =>
     others.every((problems) => problems.some((one) => one.message === message));
@@ -212,7 +205,7 @@ async function checkSound(parts: OfferParts, sound: SoundOffer, checking: Checki
   const { details } = sound;
   const mapped = namesFrom(resource, {
     ...{ type, trip_id: tripId, member_id: sound.memberId },
-    result: { name, source, ...(details !== undefined && { details: JSON.parse(details) as unknown }) },
+    result: { name, source, ...(details !== undefined && { details: JSON.parse(details.text) as unknown }) },
   });
   const ofOrg = [
     ...(isTestCall(call) ? [] : orgProblems(resource, ['id', 'status', ...handedOffFields, ...mapped])),

@@ -16,7 +16,7 @@ const backslash = 92;
 export const { rawJSON: rawJson } = JSON as unknown as { rawJSON: (text: string) => object };
 
 /** Text of one value without insignificant white space, and how deep it nests (a scalar 0, `{}` 1, `{"a":[]}` 2). */
-interface CompactJson {
+export interface CompactJson {
   text: string;
   depth: number;
 }
@@ -34,6 +34,15 @@ export function compactField(json: string, path: readonly string[]): CompactJson
 export function fieldText(json: string, path: readonly string[]): string | undefined {
   const start = startOfField(json, path);
   return start === undefined ? undefined : json.slice(start, endOfValue(json, start));
+}
+
+/** Texts of the first `most` items of the array in a field, exactly as they stand; none where there is no array. */
+export function itemTexts(json: string, path: readonly string[], most: number): string[] {
+  const start = startOfField(json, path);
+  const texts: string[] = [];
+  if (start !== undefined && json[start] === '[')
+    eachItem(json, start, most, (item, end) => texts.push(json.slice(item, end)));
+  return texts;
 }
 
 function startOfField(json: string, path: readonly string[]): number | undefined {
@@ -69,11 +78,18 @@ export function eachField(
   }
 }
 
-export function eachItem(json: string, start: number, most: number, visit: (item: number) => void): void {
+/** Calls `visit` with the index of each of the first `most` items of the array that starts at `start`, and with its end. */
+export function eachItem(
+  json: string,
+  start: number,
+  most: number,
+  visit: (item: number, end: number) => void,
+): void {
   let at = skipWhiteSpace(json, start + 1);
   for (let left = most; left > 0 && !closes(json.charCodeAt(at)); left--) {
-    visit(at);
-    at = skipWhiteSpace(json, endOfValue(json, at));
+    const end = endOfValue(json, at);
+    visit(at, end);
+    at = skipWhiteSpace(json, end);
     if (json.charCodeAt(at) === comma) at = skipWhiteSpace(json, at + 1);
   }
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { compactField, replaceFields, sortedText } from '../../../src/platform/base/json-text.ts';
+import { compactField, itemTexts, replaceFields, sortedText } from '../../../src/platform/base/json-text.ts';
 
 const details = (json: string) => compactField(json, ['result', 'details'])?.text;
 
@@ -56,6 +56,70 @@ describe('compactField', () => {
     );
   });
 });
+
+describe('itemTexts', () => {
+  test('has the first items as they stand, and none where there is no array', () => {
+    assert.deepEqual(itemTexts('{"items":[ 1.0 ,{ "a":[2] }, "]" ]}', ['items'], 2), ['1.0', '{ "a":[2] }']);
+    for (const json of ['{"items":[]}', '{"items":{"0":1}}', '{"items":"[1]"}', '{"a":[1]}', '[1]'])
+      assert.deepEqual(itemTexts(json, ['items'], 25), []);
+  });
+
+  test('agrees with JSON.parse and with a look-up in the whole text, however wild that is', () => {
+    fc.assert(
+      fc.property(wildBody(), (json) => {
+        const texts = itemTexts(json, ['items'], 3);
+        const { items } = JSON.parse(json) as { items: unknown };
+        assert.deepEqual(
+          texts.map((text) => JSON.parse(text) as unknown),
+          Array.isArray(items) ? items.slice(0, 3) : [],
+        );
+        for (const [index, text] of texts.entries())
+          for (const path of [[], ['result'], ['result', 'details']])
+            assert.deepEqual(compactField(text, path), compactField(json, ['items', String(index), ...path]));
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+/** Text of an object with `items`, often more than once: names spelled with escapes, fields repeated, any white space. */
+function wildBody(): fc.Arbitrary<string> {
+  const space = fc.constantFrom('', ' ', '\n\t', '\r\n  ');
+  const wrap = (open: string, part: fc.Arbitrary<string>, close: string) =>
+    fc
+      .tuple(fc.array(part, { maxLength: 4 }), space)
+      .map(([parts, gap]) => `${open}${gap}${parts.join(`${gap},${gap}`)}${gap}${close}`);
+  const spelled = fc
+    .tuple(fc.oneof(fc.constantFrom('items', 'result', 'details', '__proto__'), fc.string()), fc.boolean())
+    .map(([name, isEscaped]) => {
+      const hex = (code: number) => `\\u${code.toString(16).padStart(4, '0')}`;
+      return isEscaped
+        ? `"${[...Array(name.length).keys()].map((at) => hex(name.charCodeAt(at))).join('')}"`
+        : JSON.stringify(name);
+    });
+  const field = (name: fc.Arbitrary<string>, value: fc.Arbitrary<string>) =>
+    fc.tuple(name, space, value).map(([key, gap, text]) => `${key}${gap}:${gap}${text}`);
+  const scalar = fc.constantFrom(
+    '1e400',
+    '-0',
+    '0.10',
+    'null',
+    '"}]\\\""',
+    '"{\\"items\\":[0"',
+    '"é😀\\u0000"',
+  );
+  const { value } = fc.letrec<{ value: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 5 },
+      scalar,
+      wrap('{', field(spelled, tie('value')), '}'),
+      wrap('[', tie('value'), ']'),
+    ),
+  }));
+  const holding = (name: string, inner: fc.Arbitrary<string>) =>
+    wrap('{', fc.oneof(field(fc.constant(`"${name}"`), inner), field(spelled, value)), '}');
+  return holding('items', wrap('[', fc.oneof(holding('result', holding('details', value)), value), ']'));
+}
 
 describe('sortedText', () => {
   test('is the same value, and the same text whatever the order of its fields', () => {

@@ -1,10 +1,16 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { noExample } from '../../../platform/base/current-schema.ts';
-import { compactField, isObject } from '../../../platform/base/json-text.ts';
+import { type CompactJson, compactField, isObject } from '../../../platform/base/json-text.ts';
 import { readMoment } from '../../../platform/base/moment.ts';
 import { Problem } from '../../../platform/base/problem.ts';
 import { isUuid } from '../../../platform/base/text.ts';
-import { type HandedOff, readDetails, valuesFrom } from '../../../records/field-values.ts';
+import {
+  type HandedOff,
+  pointerTo,
+  readDetails,
+  requireStorable,
+  valuesFrom,
+} from '../../../records/field-values.ts';
 import { quote } from '../../../records/quotes-and-bookings.ts';
 import { type Resource, schemaOfAllowed } from '../../../records/resource.ts';
 import type { HandoffCrm, HandoffRequest, HandoffType } from '../handoff.ts';
@@ -81,18 +87,15 @@ const trip = Type.Object(tripFields);
 
 export type OfferBody = Static<typeof trip> & Static<typeof offer>;
 
-export interface OfferPlace {
-  bodyText: string;
-  path: readonly string[];
-}
+const detailsPath = ['result', 'details'];
 
 /**
- * A hand-off as its body says it. What the mapping takes from it is refused here, before anything is stored. Throws
- * `invalid_request`, `details_too_large`.
+ * A hand-off as its body says it. What the mapping takes from it is refused here, before anything is stored. `offerText`: JSON of the
+ * offer alone. Throws `invalid_request`, `details_too_large`.
  */
-export function readOffer(resource: Resource, body: OfferBody, place: OfferPlace): HandoffRequest {
+export function readOffer(resource: Resource, body: OfferBody, offerText: string): HandoffRequest {
   requireReference(body);
-  const request = requestOf(body, detailsOf(resource, place));
+  const request = requestOf(body, readDetails(offerText, detailsPath, resource));
   readMapped(resource, request);
   return request;
 }
@@ -104,21 +107,20 @@ export interface SoundOffer {
   memberId: string | undefined;
   name: string | undefined;
   source: string | undefined;
-  details: string | undefined;
+  details: CompactJson | undefined;
   validUntil: number | undefined;
   reference: string | undefined;
   onRepeat: HandoffRequest['onRepeat'];
 }
 
-export function readSound(body: unknown, { bodyText, path }: OfferPlace): SoundOffer {
+/** `offerText`: JSON of the offer alone. */
+export function readSound(body: unknown, offerText: string): SoundOffer {
   const given = isObject(body) ? body : {};
   const result = isObject(given['result']) ? given['result'] : {};
   const { type, valid_until, on_repeat } = given;
   const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
   const uuid = (value: unknown) => (isUuid(text(value) ?? '') ? text(value)?.toLowerCase() : undefined);
-  const details = isObject(result['details'])
-    ? compactField(bodyText, [...path, 'result', 'details'])?.text
-    : undefined;
+  const details = isObject(result['details']) ? compactField(offerText, detailsPath) : undefined;
   return {
     type: type === 'quote' || type === 'booking' ? type : undefined,
     tripId: uuid(given['trip_id']),
@@ -132,17 +134,12 @@ export function readSound(body: unknown, { bodyText, path }: OfferPlace): SoundO
   };
 }
 
-export function offerProblems(
-  resource: Resource,
-  body: unknown,
-  { type, ...sound }: SoundOffer,
-  place: OfferPlace,
-): Problem[] {
+export function offerProblems(resource: Resource, body: unknown, { type, ...sound }: SoundOffer): Problem[] {
   const { tripId: trip_id, memberId: member_id, name, source, details } = sound;
-  const given = { type, trip_id, member_id, name, source, details: details ?? '{}' } as HandedOff;
+  const given = { type, trip_id, member_id, name, source, details: details?.text ?? '{}' } as HandedOff;
   return [
     () => requireReference(isObject(body) ? body : {}),
-    () => details !== undefined && detailsOf(resource, place),
+    () => details && requireStorable(details, pointerTo(detailsPath), resource),
     // Another type is mapped otherwise.
     () => type !== undefined && valuesFrom(resource, given),
   ].flatMap((check) => problemsOf(check));
@@ -165,23 +162,6 @@ function requireReference({ reference, on_repeat }: { reference?: unknown; on_re
   throw new Problem('invalid_request', `The body's on_repeat ${message}.`, {
     errors: [{ pointer: '#/on_repeat', message }],
   });
-}
-
-function detailsOf(resource: Resource, { bodyText, path }: OfferPlace): string {
-  return withoutPrefix(path, () => readDetails(bodyText, [...path, 'result', 'details'], resource));
-}
-
-function withoutPrefix<T>(path: readonly string[], work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const prefix = ['#', ...path].join('/');
-    const errors = error.facts.errors?.map((fault) =>
-      'pointer' in fault ? { ...fault, pointer: fault.pointer.replace(prefix, '#') } : fault,
-    );
-    throw new Problem(error.code, error.message, { ...error.facts, ...(errors && { errors }) });
-  }
 }
 
 function readMapped(resource: Resource, { type, tripId, memberId, result }: HandoffRequest): void {

@@ -139,7 +139,7 @@ export function handoffRoute(parts: HandoffParts): Route {
     reconcile: (externalId, call) => reconcile(parts, externalId, call),
     usedFields: ({ body }) => [...handedOffFields, ...namesFrom(resources[typeOf(body)], body)],
     showStored: (answer, call, { type }) => withoutHiddenStored(answer, resources[type], call),
-    prepare: (body, bodyText) => readOffer(resources[body.type], body, { bodyText, path: [] }),
+    prepare: (body, bodyText) => readOffer(resources[body.type], body, bodyText),
     externalIdOf: ({ prepared, consumer }) => itemIdOf(parts, prepared, consumer),
     admit: (call, { headers, body, consumer }) => {
       // A hand-off that can be stored needs no CRM, nor does an item whose hand-off waits.

@@ -1,7 +1,7 @@
 import { defineRoute, json, type Permission, type Route, type RouteAnswer } from '../../../api/route.ts';
 import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { Call } from '../../../platform/base/call.ts';
-import { isObject } from '../../../platform/base/json-text.ts';
+import { isObject, itemTexts } from '../../../platform/base/json-text.ts';
 import { crmProblems, type Fault, type Problem } from '../../../platform/base/problem.ts';
 import { delayOfTest } from '../../../records/test-members.ts';
 import { type HandoffType, targets } from '../../handoff/handoff.ts';
@@ -61,7 +61,7 @@ function checkHandoffRoute(parts: CheckParts): Route {
     request: { body: withAllowedValues(handoffBody, parts) },
     usedFields: ({ body }, collection) => usedBy(parts, body, [body], collection),
     async handle({ body, bodyText, faults, consumer, call }) {
-      const offers: CheckedOffer[] = [{ body, place: { bodyText, path: [] }, placed: (problem) => problem }];
+      const offers: CheckedOffer[] = [{ body, text: bodyText, placed: (problem) => problem }];
       return answerOf(
         await checkOffers(parts, { faults, offers, memberId: memberIn(body) }, { consumer, call }),
       );
@@ -88,14 +88,14 @@ function checkTripRoute(parts: CheckParts): Route {
     async handle({ body, bodyText, faults, consumer, call }) {
       const { items: _, ...trip }: Record<string, unknown> = body;
       const items = itemsOf(body);
-      const offers = items.map((item, index): CheckedOffer => {
-        const path = ['items', String(index)];
-        return {
+      const texts = itemTexts(bodyText, ['items'], mostItems);
+      const offers = items.map(
+        (item, index): CheckedOffer => ({
           body: { ...trip, ...(isObject(item) && item) },
-          place: { bodyText, path },
+          text: texts[index] as string,
           placed: (problem) => placed(problem, index) as Problem,
-        };
-      });
+        }),
+      );
       const ofItems = [...twiceIn(items), ...atomicFaults(body, { consumer, call })];
       const memberId = memberIn(body);
       const what = { faults: [...faults, ...ofItems], offers, memberId };

@@ -6,7 +6,7 @@ import type { Consumer } from '../../../identity/consumers/consumer.ts';
 import type { RequiredPermission } from '../../../identity/consumers/permissions.ts';
 import type { Call } from '../../../platform/base/call.ts';
 import { randomUUID, wallMs } from '../../../platform/base/chance.ts';
-import { isObject } from '../../../platform/base/json-text.ts';
+import { isObject, itemTexts } from '../../../platform/base/json-text.ts';
 import { crmProblems, Problem } from '../../../platform/base/problem.ts';
 import { namesFrom } from '../../../records/field-values.ts';
 import { handedOffFields } from '../../../records/quotes-and-bookings.ts';
@@ -269,12 +269,12 @@ function readTrip({ resources }: HandoffParts, body: TripBody, bodyText: string)
     throw new Problem('invalid_request', `The body isn't valid: ${repeated.pointer} ${repeated.message}.`, {
       errors: [repeated],
     });
-  return body.items.map((item, index) => {
-    const path = ['items', String(index)];
-    return placedBy(index, () =>
-      readOffer(resources[item.type], { trip_id, member_id, ...item }, { bodyText, path }),
-    );
-  });
+  const texts = itemTexts(bodyText, ['items'], mostItems);
+  return body.items.map((item, index) =>
+    placedBy(index, () =>
+      readOffer(resources[item.type], { trip_id, member_id, ...item }, texts[index] as string),
+    ),
+  );
 }
 
 export function twiceIn(items: readonly unknown[]): { pointer: string; message: string }[] {
