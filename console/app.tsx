@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { picksOf } from './hand-off/picks.ts';
 import { Navigation } from './navigation.tsx';
 import { NoPage } from './no-page.tsx';
 import { OutageStrip, tellsAll } from './outage-strip.tsx';
@@ -131,12 +132,12 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
       signOut(signedIn, problem);
       return problem;
     };
-    const actingAs = { consumerId: consumer.id, mark: person?.mark ?? null };
-    const caller = createCaller(credentials, { actingAs, refused });
+    const mark = person?.mark ?? null;
+    const caller = createCaller(credentials, { actingAs: { consumerId: consumer.id, mark }, refused });
     const outage = new Outage({ client: caller.client, needsCrm: !isTest(consumer), show: setTrouble });
     const can: Session['can'] = (resource, action) => allows(consumer, resource, action);
     const approvals = new Approvals({ client: caller.client, say });
-    return { consumer, memory, outage, approvals, showSecret, say, can, ...caller };
+    return { consumer, mark, memory, outage, approvals, showSecret, say, can, ...caller };
   }, [signedIn]);
   useEffect(() => session.outage.watch(), [session]);
   useEffect(() => session.approvals.watch(), [session]);
@@ -154,6 +155,8 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
     const next = person && (await signOutPerson(person));
+    // Whoever is told why may come back to them, as to the memory.
+    if (why === undefined) picksOf(session).forget();
     signOut(signedIn, why);
     // At the company too, unless somebody is to read why it ended.
     if (next && why === undefined) location.assign(next);

@@ -6,7 +6,7 @@ import { type Session, useSession } from '../shared/session.ts';
 import { LoadForm } from './load-form.tsx';
 import { followPassed, type Passed, passing, takePassed } from './passed-results.ts';
 import { PickPanel } from './pick-panel.tsx';
-import { Picks } from './picks.ts';
+import { type Picks, picksOf } from './picks.ts';
 import { ResultCard } from './result-card.tsx';
 import { type Result, readResults, withKnownIds, withMoments } from './results.ts';
 import { type Trip, TripForm, useTrip } from './trip-form.tsx';
@@ -32,7 +32,7 @@ export function HandOffPage(): VNode {
     results: undefined,
     sampleIds: new Set(),
     passed: undefined,
-    picks: new Picks(session.consumer.id),
+    picks: picksOf(session),
   }));
   const { picks } = kept;
   usePicks(picks, session);

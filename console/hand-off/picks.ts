@@ -1,5 +1,7 @@
 import { makeUuid } from '@handoff-gateway/client';
 import { type Answer, type Problem, problemFrom, type RequestOptions } from '../shared/api.ts';
+import { recall } from '../shared/memory.ts';
+import type { Session } from '../shared/session.ts';
 import type { Result } from './results.ts';
 
 export type RecordType = 'quote' | 'booking';
@@ -33,10 +35,15 @@ export function isOf({ resultId, items }: Pick, id: string): boolean {
   return resultId === id || (items?.some((item) => item.resultId === id) ?? false);
 }
 
-/** A result that somebody chose to hand off: one Idempotency-Key from the click to the final answer. */
-export interface Pick {
-  key: string;
+interface Owner {
   consumerId: string;
+  /** Mark of the person, as several may act as one consumer; null where a key is used. */
+  mark: string | null;
+}
+
+/** A result that somebody chose to hand off: one Idempotency-Key from the click to the final answer. */
+export interface Pick extends Owner {
+  key: string;
   /** Undefined for one that was begun before the page was loaded. */
   resultId: string | undefined;
   type: RecordType;
@@ -56,22 +63,26 @@ export interface Pick {
 
 type Send = (path: string, options?: RequestOptions) => Promise<Answer>;
 
-/** Where unfinished picks survive a reload of this tab. Only the keys and the picks, never credentials. */
+/** Where unfinished picks survive a reload of this tab, until their owner signs out. Only the keys and the picks, never credentials. */
 const storageKey = 'handoff.picks';
 /** Kept for the page at most. */
 const mostPicks = 200;
 
-/** All picks of this consumer in this tab, newest first. */
+export function picksOf({ memory, consumer, mark }: Session): Picks {
+  return recall(memory, 'picks', () => new Picks({ consumerId: consumer.id, mark }));
+}
+
+/** All picks of one owner in this tab, newest first. */
 export class Picks {
-  readonly #consumerId: string;
+  readonly #owner: Owner;
   #send: Send | undefined;
   #changed = () => {};
   #picks: Pick[];
 
-  constructor(consumerId: string) {
-    this.#consumerId = consumerId;
+  constructor(owner: Owner) {
+    this.#owner = owner;
     this.#picks = stored()
-      .filter((pick) => pick.consumerId === consumerId)
+      .filter((pick) => isOwn(pick, owner))
       .map((pick) => ({
         ...pick,
         resultId: undefined,
@@ -114,12 +125,12 @@ export class Picks {
 
   /** Another one in place of `before`, if that was refused for good. */
   #begin(
-    begun: Omit<Pick, 'key' | 'consumerId' | 'state' | 'problem' | 'confirmation'>,
+    begun: Omit<Pick, 'key' | keyof Owner | 'state' | 'problem' | 'confirmation'>,
     before: Pick | undefined,
   ) {
     const pick: Pick = {
       key: makeUuid(),
-      consumerId: this.#consumerId,
+      ...this.#owner,
       ...begun,
       state: 'sending',
       problem: undefined,
@@ -150,6 +161,13 @@ export class Picks {
     );
   }
 
+  /** Forgets all of them at sign-out, and those that the same person has as another consumer. */
+  forget(): void {
+    const { mark } = this.#owner;
+    this.#picks = [];
+    store(stored().filter((pick) => (mark === null ? !isOwn(pick, this.#owner) : pick.mark !== mark)));
+  }
+
   /** What became of a hand-off that was accepted. */
   settle(pick: Pick, became: { confirmation: Confirmation } | { made: readonly ItemConfirmation[] }): void {
     this.#change(pick, became);
@@ -178,12 +196,15 @@ export class Picks {
   }
 
   #change(pick: Pick, change: Partial<Pick>): void {
+    // An answer may come after its pick was forgotten: others have signed in.
+    if (!this.#picks.some(({ key }) => key === pick.key)) return;
     this.#picks = this.#picks.map((one) => (one.key === pick.key ? { ...one, ...change } : one));
     this.#publish();
   }
 
   #publish(): void {
-    store(this.#consumerId, this.#picks);
+    const open = this.#picks.filter((pick) => pick.state !== 'done' && !isFinal(pick.problem));
+    store([...open, ...stored().filter((pick) => !isOwn(pick, this.#owner))]);
     this.#changed();
   }
 }
@@ -237,11 +258,13 @@ function stored(): Pick[] {
   }
 }
 
-function store(consumerId: string, picks: readonly Pick[]): void {
-  const others = stored().filter((pick) => pick.consumerId !== consumerId);
-  const open = picks.filter((pick) => pick.state !== 'done' && !isFinal(pick.problem));
+function isOwn(pick: Pick, { consumerId, mark }: Owner): boolean {
+  return pick.consumerId === consumerId && pick.mark === mark;
+}
+
+function store(picks: readonly Pick[]): void {
   try {
-    sessionStorage.setItem(storageKey, JSON.stringify([...open, ...others]));
+    sessionStorage.setItem(storageKey, JSON.stringify(picks));
   } catch {
     // It is full: this page still knows them.
   }

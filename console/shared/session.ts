@@ -11,6 +11,8 @@ export type OwnConsumer = Consumer;
 
 export interface Session extends Caller {
   consumer: OwnConsumer;
+  /** Tells the person apart from others who act as the same consumer; null where a key is used. */
+  mark: string | null;
   memory: Memory;
   outage: Outage;
   approvals: Approvals;

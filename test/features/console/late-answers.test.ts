@@ -6,7 +6,7 @@ import { findChromium, startBrowser, type TestBrowser } from '../../support/brow
 import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
-import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
+import { chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
 const program = findChromium();
 
@@ -52,6 +52,27 @@ describe('answers that come late, or not at all', {
     await page.locator('.freshness', { hasText: 'Updated' }).waitFor();
     await page.clock.runFor(5000);
     await waiting();
+    await close();
+  });
+
+  test('to a hand-off are not kept once somebody has signed out', async () => {
+    const { page, close } = await open(gateway.console);
+    const waiting = await hold(page, '**/api/v1/handoff');
+    await chooseMember(page);
+    await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
+    const request = await waiting();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, gateway.console);
+    await page.getByRole('article').first().waitFor();
+    await Promise.all([
+      page.waitForEvent('requestfinished', (one) => one.url().endsWith('/api/v1/handoff')),
+      request.fulfill({ status: 503, body: 'no gateway' }),
+    ]);
+    await page.reload();
+    await signIn(page, gateway.console);
+    await page.getByRole('article').first().waitFor();
+    assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+    assert.equal(await page.evaluate<string>("sessionStorage.getItem('handoff.picks')"), '[]');
     await close();
   });
 

@@ -7,7 +7,7 @@ import { eventually } from '../../support/eventually.ts';
 import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
 import { accept, readHandoff } from '../../support/handoffs.ts';
 import { type Company, clientId, clientSecret, startCompany } from '../../support/openid.ts';
-import { goTo, signIn } from './pages.ts';
+import { chooseMember, goTo, signIn } from './pages.ts';
 
 const program = findChromium();
 
@@ -109,6 +109,52 @@ describe('people at the console', {
     await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
     await enter(page);
     await page.getByRole('heading', { level: 1, name: 'Records' }).waitFor();
+    await end(page);
+  });
+
+  test('find their unfinished hand-off again until they sign out, and nobody else finds it', async () => {
+    const { page } = await browser.open(`${gateway.url}/console/`);
+    const tryAgain = page.getByRole('button', { name: 'Try again' });
+    const endSession = async () => {
+      await page.context().clearCookies({ name: /handoff/ });
+      await page.getByRole('link', { name: 'Records', exact: true }).click();
+      await page.getByRole('button', { name: 'Sign in with Example Travel' }).waitFor();
+    };
+    const signOut = async () => {
+      await page.getByRole('button', { name: 'Sign out' }).click();
+      await page.waitForURL(`${company.issuer}/**`);
+      await page.context().clearCookies({ name: /^_session/ });
+      await page.goto(`${gateway.url}/console/`);
+    };
+    await page.route('**/api/v1/handoff', (route) => route.fulfill({ status: 503, body: 'no gateway' }));
+    await enter(page);
+    await chooseMember(page);
+    await page.getByRole('article').first().getByRole('button', { name: 'Hand off as quote' }).click();
+    await tryAgain.waitFor();
+    await page.reload();
+    await tryAgain.waitFor();
+    await endSession();
+    await enter(page);
+    await goTo(page, 'Hand-off');
+    await tryAgain.waitFor();
+    await endSession();
+    await page.context().clearCookies({ name: /^_session/ });
+    const marta = company.person;
+    company.person = { sub: 'ines', name: 'Inés Gil', groups: ['desk', 'leads'] };
+    await page.getByRole('button', { name: 'Sign in with Example Travel' }).click();
+    await page.getByText('Inés Gil as').waitFor();
+    company.person = marta;
+    assert.equal(await page.getByLabel('Act as').inputValue(), desk.id);
+    await goTo(page, 'Hand-off');
+    await page.getByRole('article').first().waitFor();
+    assert.equal(await tryAgain.count(), 0, 'the pick of another person is offered');
+    await signOut();
+    await enter(page);
+    await tryAgain.waitFor();
+    await page.getByLabel('Act as').selectOption(leads.id);
+    await tryAgain.waitFor({ state: 'detached' });
+    await signOut();
+    assert.equal(await page.evaluate<string>("sessionStorage.getItem('handoff.picks')"), '[]');
     await end(page);
   });
 
