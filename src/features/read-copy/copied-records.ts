@@ -112,9 +112,11 @@ export function createCopiedReads(options: CopiedReadsOptions): CopiedReads {
           const found = await table.list(list);
           return accepted === 'known' ? found : found && listAtLast(found);
         },
-        ({ rows, hasStale, hasOwners }, ageSeconds) =>
+        (found, ageSeconds) =>
           // Where no record has one, the org may lack the column: the CRM's answer says so.
-          hasStale || (needsOwner && !hasOwners) ? undefined : toPage(resource, query, rows, ageSeconds),
+          found.hasStale || (needsOwner && !found.hasOwners)
+            ? undefined
+            : toPage(resource, query, found, ageSeconds),
       );
     },
   };
@@ -199,7 +201,7 @@ function asCopyList(resource: Resource, query: ListQuery, call: Call): CopyList 
 function toPage(
   resource: Resource,
   query: ListQuery,
-  rows: readonly FoundRow[],
+  { rows, isCut }: FoundList,
   ageSeconds: number,
 ): RecordPage | undefined {
   const { page, add } = startPage(query);
@@ -208,5 +210,5 @@ function toPage(
     if (values === undefined) return undefined;
     if (!add(values)) break;
   }
-  return { ...page, ageSeconds };
+  return { ...page, hasMore: page.hasMore || isCut, ageSeconds };
 }

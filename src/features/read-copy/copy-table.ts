@@ -67,6 +67,8 @@ export interface CopyList
 }
 
 export interface FoundList extends Found {
+  /** Further records of the page were left out for their bytes. */
+  isCut: boolean;
   hasStale: boolean;
   /** How many seconds ago all rows of the resource were right: see `right_ago`. */
   rightAgo: number | null;
@@ -137,13 +139,20 @@ export class CopyTable {
     const hasOwners = sql`(select min(consumer_id) from copied_records where resource = ${resource} and not is_deleted)
       is not null`;
     const statement = sql<
-      FoundRow & { age: number; has_stale: boolean; right_ago: number | null; has_owners: boolean }
+      FoundRow & {
+        age: number;
+        counted: number | null;
+        has_stale: boolean;
+        right_ago: number | null;
+        has_owners: boolean;
+      }
     >`
       select s.age, ${hasStale} as has_stale, ${rightAgo} as right_ago, ${hasOwners} as has_owners,
-        r.external_id, r.native_id, r.content, false as is_stale
+        r.counted, r.external_id, r.native_id, r.content, false as is_stale
       from ${this.#usable([resource])} s left join (
         select * from (
-          select r.*, sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
+          select r.*, (count(*) over ())::integer as counted,
+            sum(octet_length(content)) over (order by ${order}) - octet_length(content) as bytes_before
           from (
             select created_at, updated_at, external_id, native_id, content from copied_records
             where ${conditions(query)} order by ${order} limit ${limit + 1}
@@ -155,6 +164,7 @@ export class CopyTable {
     if (first === undefined) return undefined;
     return {
       age: first.age,
+      isCut: (first.counted ?? 0) > rows.length,
       hasStale: first.has_stale,
       rightAgo: first.right_ago,
       hasOwners: first.has_owners,

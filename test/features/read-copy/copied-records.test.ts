@@ -38,7 +38,8 @@ function readsOf(length: number) {
   const id = randomUUID();
   const content = JSON.stringify({ ...values, id, name: 'n'.repeat(length) });
   const row = { external_id: id, native_id: 'id', content, is_stale: false };
-  return listsOf(async () => ({ age: 1, hasStale: false, rightAgo: 1, hasOwners: true, rows: [row] })).read;
+  const found = { age: 1, isCut: false, hasStale: false, rightAgo: 1, hasOwners: true, rows: [row] };
+  return listsOf(async () => found).read;
 }
 
 test('large pages come from the copy, however many are asked for at once', async () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { insertLargeQuotes } from '../../support/large-quotes.ts';
 import { copyEnv, read, readPages, untilCopied } from './support.ts';
 
 let gateway: TestGateway;
@@ -83,6 +84,22 @@ describe('the copy', () => {
     );
     const pages = await readPages(gateway.request, '/v1/members?limit=2', ['crm']);
     assert.deepEqual(await readPages(gateway.request, '/v1/members?limit=2', ['copy']), pages);
+  });
+
+  test('goes on where records have more bytes than a page of them shows', async () => {
+    const trip = randomUUID();
+    const rows = await insertLargeQuotes(gateway.org, trip);
+    const permission = { resource: 'quotes', actions: ['read'], fields: ['name', 'trip_id'] } as const;
+    const reader = await gateway.newConsumer(permission as never);
+    const as = (path: string, options: object = {}) => gateway.request(path, { ...options, as: reader });
+    const path = `/v1/quotes?limit=100&trip_id=${trip}`;
+    const listed = async () =>
+      (await readPages(as, path, ['copy'])).flatMap((page) => page.match(/(?<="name":")[^"]*/g) ?? []);
+    await untilCopied(as, `/v1/quotes/${rows.at(-1)?.External_Id__c}`, ({ age }) => age !== null);
+    assert.deepEqual(
+      await listed(),
+      rows.map(({ Name__c }) => Name__c),
+    );
   });
 
   test('shows what others change and delete', async () => {
