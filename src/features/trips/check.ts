@@ -9,6 +9,7 @@ import type { Resources } from '../../records/mapping.ts';
 import { unknownMember } from '../../records/members.ts';
 import type { MemberCache, RecordCopy } from '../../records/offers.ts';
 import { handedOffFields } from '../../records/quotes-and-bookings.ts';
+import type { ListQuery } from '../../records/records.ts';
 import { type Field, longerThan, notOneOf, type Resource } from '../../records/resource.ts';
 import {
   type HandoffType,
@@ -291,14 +292,21 @@ async function recordsOfTrip(
   tripId: string,
   call: Call,
 ): Promise<KnownRecord[]> {
-  const query = {
+  const query: ListQuery = {
     filters: { trip_id: tripId },
     limit: mostOfTrip,
     maxBytes: 4 * 1024 * 1024,
-    represent: ({ id, name, source, member_id }: Readonly<Record<string, string | null>>) =>
-      JSON.stringify({ id, name, source, member_id }),
+    represent: ({ id, name, source, member_id }) => JSON.stringify({ id, name, source, member_id }),
   };
-  const isTest = isTestCall(call);
-  const page = await (isTest ? records.list(resource, query, call) : copy()?.list(resource, query, call));
-  return page?.records.map(({ json }) => JSON.parse(json.toString()) as KnownRecord) ?? [];
+  const source = isTestCall(call) ? records : copy();
+  const known: KnownRecord[] = [];
+  for (let after: ListQuery['after']; ; ) {
+    const limit = mostOfTrip - known.length;
+    const page = await source?.list(resource, { ...query, limit, ...(after && { after }) }, call);
+    if (page === undefined) return known;
+    known.push(...page.records.map(({ json }) => JSON.parse(json.toString()) as KnownRecord));
+    // Large records make pages short.
+    if (!page.hasMore || known.length >= mostOfTrip) return known;
+    after = page.records.at(-1);
+  }
 }

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
 import { startGateway, useGateway } from '../../../support/gateway.ts';
 import { offerFor, tripFor } from '../../../support/handoffs.ts';
+import { insertLargeQuotes } from '../../../support/large-quotes.ts';
 import { assertProblem, type ProblemBody } from '../../../support/problems.ts';
 
 interface Checked {
@@ -315,5 +316,22 @@ describe('a check where there is a copy of the records', () => {
     assert.equal((await checked(item)).warnings.length, 1);
     const other = await checked({ ...item, member_id: randomUUID() });
     assert.deepEqual(other.problems.map(({ code }) => code).toSorted(), ['conflict', 'member_not_found']);
+  });
+
+  test('warns of a duplicate behind records with more bytes than a page has', async (t) => {
+    const gateway = await startGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
+    t.after(() => gateway.stop());
+    const trip_id = randomUUID();
+    const oldest = (await insertLargeQuotes(gateway.org, trip_id)).at(-1);
+    const result = { name: oldest?.Name__c, source: oldest?.Source__c, details: {} };
+    const body = offerFor(gateway.org.memberId, { trip_id, result });
+    await eventually(async () => {
+      const response = await gateway.request('/api/v1/handoff/check', { body });
+      const { warnings } = (await response.json()) as Checked;
+      assert.deepEqual(
+        warnings.map(({ external_id }) => external_id),
+        [oldest?.External_Id__c],
+      );
+    });
   });
 });
