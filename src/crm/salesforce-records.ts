@@ -43,18 +43,13 @@ import { listRecords } from './list-records.ts';
 import { type CrmRow, createLinkReader, createRowReader, readKey, withoutHidden } from './mapping/records.ts';
 import { explainByOrg, type Refused } from './org-refusals.ts';
 import { Owners } from './owners.ts';
+import { findTogether, listTogether } from './read-together.ts';
 import { crmProblem, refusalForLog } from './rest/problems.ts';
 import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
 import type { UsableColumns } from './usable-columns.ts';
-import {
-  addTransactions,
-  findTogether,
-  listTogether,
-  type TogetherOptions,
-  writeTogether,
-} from './write-together.ts';
+import { addTransactions, type TogetherOptions, writeTogether } from './write-together.ts';
 
 export type OnMissing = (resource: Resource, externalId: string, call: Call, since: number) => Promise<void>;
 

@@ -4,33 +4,22 @@ import { creatorOf } from '../records/created-by.ts';
 import { resourceKey } from '../records/members.ts';
 import {
   type ReadBack,
-  type RecordKey,
-  type RecordList,
-  type RecordPage,
   type RecordRef,
   type RecordWrite,
   type StoredRecord,
-  startPage,
   type WriteRefusal,
   WritesRefused,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
-import {
-  nativeIdOf,
-  readCollection,
-  readComposite,
-  readTogether,
-  requireSuccess,
-  toComposite,
-  unusable,
-} from './batching/composite.ts';
-import { byKey, deletedFirst, parentIn, queryPath, readPage, toPart } from './batching/find.ts';
+import { nativeIdOf, readCollection, readComposite, toComposite, unusable } from './batching/composite.ts';
+import { byKey, parentIn, readPage, toPart } from './batching/find.ts';
 import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
 import { CrmFailure } from './failure.ts';
-import { type CrmRow, constantsOf, toCrmFields } from './mapping/records.ts';
+import { constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { OwnerChoice, Owners } from './owners.ts';
+import { type NamedQuery, queriesOf, type ReadTogetherOptions, withColumns } from './read-together.ts';
 import { failureOf } from './rest/errors.ts';
 import { crmProblem } from './rest/problems.ts';
 import {
@@ -44,27 +33,17 @@ import {
 import type { CrmClient } from './rest/rest-client.ts';
 import { ObjectSize, type RequestKind } from './scheduling/request-kind.ts';
 import type { Scheduler } from './scheduling/scheduler.ts';
-import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
-import {
-  type NamedColumns,
-  sendUsable,
-  type UsableColumns,
-  type UsedOfAll,
-  usedOf,
-  withoutFields,
-} from './usable-columns.ts';
+import { type UsedOfAll, usedOf, withoutFields } from './usable-columns.ts';
 
 /*
  * Several records of several resources in one metered call. A Composite call with `allOrNone` is one transaction: creations and
  * changes are one collection each, with `allOrNone` too (REST Developer Guide, Composite, sObject Collections).
  */
 
-export interface TogetherOptions {
+export interface TogetherOptions extends ReadTogetherOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders'>;
   scheduler: Scheduler;
   transactions: RequestKind<Transaction, CrmAnswer>;
-  columnsOf: (resource: Resource) => UsableColumns;
-  toRecordOf: (resource: Resource, used: Resource) => (row: CrmRow) => StoredRecord | undefined;
   owners: Owners;
 }
 
@@ -151,20 +130,6 @@ async function sendWithOwners(
       if (!owners.toReversed().some((owner) => owner.reject(error))) throw error;
     }
   }
-}
-
-function withColumns<T>(
-  { columnsOf }: TogetherOptions,
-  named: readonly { resource: Resource; names: 'all' | readonly string[] }[],
-  work: (used: UsedOfAll) => Promise<T>,
-): Promise<T> {
-  const byResource = Map.groupBy(named, ({ resource }) => resourceKey(resource));
-  const all = [...byResource.values()].map((ones): NamedColumns => {
-    const isAll = ones.some(({ names }) => names === 'all');
-    const columns = columnsOf((ones[0] as (typeof ones)[0]).resource);
-    return { columns, names: isAll ? 'all' : ones.flatMap(({ names }) => names) };
-  });
-  return sendUsable(all, work);
 }
 
 interface Sending {
@@ -305,23 +270,6 @@ function toSingle({ write, body }: Placed, method: Group['method'], { path }: Cr
   return { ...kind, method, path, body, resource, addressesRecord: !isNew };
 }
 
-interface NamedQuery {
-  resource: Resource;
-  query: RowsQuery;
-}
-
-function queriesOf(keys: readonly RecordKey[], used: UsedOfAll, withDeleted = false): NamedQuery[] {
-  const names = [...new Set(keys.map(({ resource }) => resource.name))];
-  return names.flatMap((name) => {
-    const own = keys.filter(({ resource }) => resource.name === name);
-    const [first] = own;
-    if (first === undefined) return [];
-    const { resource } = usedOf(used, first.resource);
-    const wanted = { keys: own.map(({ externalId }) => externalId.toLowerCase()), visible: 'all' as const };
-    return [{ resource, query: findQuery(resource, [wanted], withDeleted) }];
-  });
-}
-
 function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[], dataPath: string) {
   return new Map(
     queries.map(({ resource }, index) => {
@@ -331,78 +279,6 @@ function readBackOf(queries: readonly NamedQuery[], answers: readonly CrmAnswer[
       return [resource.name, byKey(resource, isWhole ? rows.rows : [])];
     }),
   );
-}
-
-export function findTogether(
-  options: TogetherOptions,
-  keys: readonly RecordKey[],
-  call: Call,
-): Promise<(StoredRecord | undefined)[]> {
-  const { client, toRecordOf } = options;
-  return withColumns(options, keys.map(toWhole), async (used) => {
-    const queries = queriesOf(keys, used, true);
-    const parts = queries.map(({ query }) => toPart(client.dataPath, query));
-    const answers = await readTogether(client, parts, { operation: 'mixed', records: keys.length }, call);
-    const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
-    for (const [index, { resource }] of queries.entries()) {
-      const found = await readPages(client, answers[index] as CrmAnswer, resource, call);
-      rows.set(resource.name, byKey(resource, deletedFirst(found)));
-    }
-    return keys.map(({ resource, externalId }) => {
-      const row = rows.get(resource.name)?.get(externalId.toLowerCase());
-      return row && toRecordOf(resource, usedOf(used, resource).resource)(row);
-    });
-  });
-}
-
-async function readPages(
-  client: TogetherOptions['client'],
-  first: CrmAnswer,
-  resource: Resource,
-  call: Call,
-): Promise<CrmRow[]> {
-  const asked = { operation: 'mixed', effect: 'read', resource } as const;
-  let { rows, next } = readPage(requireSuccess(first, asked), client.dataPath);
-  while (next !== undefined) {
-    const answer = await client.send({ ...asked, method: 'GET', path: next }, call);
-    const page = readPage(answer, client.dataPath);
-    if (page.rows.length === 0) throw unusable(asked);
-    rows = [...rows, ...page.rows];
-    next = page.next;
-  }
-  return rows;
-}
-
-export function listTogether(
-  options: TogetherOptions,
-  lists: readonly RecordList[],
-  call: Call,
-): Promise<RecordPage[]> {
-  const { client, toRecordOf } = options;
-  const { dataPath } = client;
-  return withColumns(options, lists.map(toWhole), async (used) => {
-    const parts = lists.map(({ resource, query: { filters, limit } }): Part => {
-      const visible = call.visible(resource.collection);
-      const page = { filters, visible, limit: limit + 1, shaped: true };
-      return { method: 'GET', path: queryPath(dataPath, pageQuery(usedOf(used, resource).resource, page)) };
-    });
-    const answers = await readTogether(client, parts, { operation: 'mixed' }, call);
-    return lists.map(({ resource, query }, index) => {
-      const answer = requireSuccess(answers[index] as CrmAnswer, { effect: 'read', resource });
-      const { rows, next } = readPage(answer, dataPath);
-      const toRecord = toRecordOf(resource, usedOf(used, resource).resource);
-      const { page, add } = startPage(query);
-      const isWhole = rows.every((row) => {
-        const record = toRecord(row);
-        return record === undefined || add(record.values);
-      });
-      return { ...page, hasMore: page.hasMore || !isWhole || next !== undefined };
-    });
-  });
-}
-
-function toWhole({ resource }: { resource: Resource }): { resource: Resource; names: 'all' } {
-  return { resource, names: 'all' };
 }
 
 interface Transaction {
