@@ -8,6 +8,7 @@ import { ownerField } from '../records/created-by.ts';
 import type { FieldValues } from '../records/records.ts';
 import type { Field, Resource } from '../records/resource.ts';
 import {
+  frameDepth,
   nativeIdOf,
   readComposite,
   readTogether,
@@ -44,8 +45,6 @@ const fewestRows = 50;
 const mostCharacters = 8 * 1024 * 1024;
 /** Records with a text in several columns that are asked for at once: each may have a megabyte. */
 const wholeAtOnce = 8;
-/** `{"compositeResponse": [{"body": {"records": [` stand around a row. */
-const frameDepth = 5;
 
 interface ChangeSourceOptions {
   client: Pick<CrmClient, 'send' | 'dataPath' | 'time' | 'usage'>;

@@ -8,13 +8,23 @@ import {
   startPage,
 } from '../records/records.ts';
 import type { Resource } from '../records/resource.ts';
-import { readTogether, requireSuccess, unusable } from './batching/composite.ts';
+import {
+  frameDepth,
+  readComposite,
+  readTogether,
+  requireSuccess,
+  toComposite,
+  unusable,
+} from './batching/composite.ts';
 import { byKey, deletedFirst, queryPath, readPage, toPart } from './batching/find.ts';
+import { isTooMuch } from './failure.ts';
 import type { CrmRow } from './mapping/records.ts';
-import type { CrmAnswer, Part } from './rest/request.ts';
+import type { CrmAnswer, CrmRequest, Part } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+import type { TakeRow } from './rest/row-stream.ts';
 import { findQuery, pageQuery, type RowsQuery } from './soql/query.ts';
 import {
+  failureIn,
   type NamedColumns,
   sendUsable,
   type UsableColumns,
@@ -66,20 +76,46 @@ export function findTogether(
   keys: readonly RecordKey[],
   call: Call,
 ): Promise<(StoredRecord | undefined)[]> {
-  const { client, toRecordOf } = options;
-  return withColumns(options, keys.map(toWhole), async (used) => {
-    const queries = queriesOf(keys, used, true);
-    const parts = queries.map(({ query }) => toPart(client.dataPath, query));
-    const answers = await readTogether(client, parts, { operation: 'mixed', records: keys.length }, call);
-    const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
-    for (const [index, { resource }] of queries.entries()) {
-      const found = await readPages(client, answers[index] as CrmAnswer, resource, call);
-      rows.set(resource.name, byKey(resource, deletedFirst(found)));
-    }
-    return keys.map(({ resource, externalId }) => {
-      const row = rows.get(resource.name)?.get(externalId.toLowerCase());
-      return row && toRecordOf(resource, usedOf(used, resource).resource)(row);
-    });
+  return withColumns(options, keys.map(toWhole), (used) => findInHalves(options, keys, { used, call }));
+}
+
+interface Reading {
+  used: UsedOfAll;
+  call: Call;
+}
+
+async function findInHalves(
+  options: ReadTogetherOptions,
+  keys: readonly RecordKey[],
+  reading: Reading,
+): Promise<(StoredRecord | undefined)[]> {
+  try {
+    return await findAtOnce(options, keys, reading);
+  } catch (error) {
+    const failure = failureIn(error);
+    if (keys.length < 2 || failure === undefined || !isTooMuch(failure)) throw error;
+    const middle = Math.ceil(keys.length / 2);
+    const found = await findInHalves(options, keys.slice(0, middle), reading);
+    return [...found, ...(await findInHalves(options, keys.slice(middle), reading))];
+  }
+}
+
+async function findAtOnce(
+  { client, toRecordOf }: ReadTogetherOptions,
+  keys: readonly RecordKey[],
+  { used, call }: Reading,
+): Promise<(StoredRecord | undefined)[]> {
+  const queries = queriesOf(keys, used, true);
+  const parts = queries.map(({ query }) => toPart(client.dataPath, query));
+  const answers = await readTogether(client, parts, { operation: 'mixed', records: keys.length }, call);
+  const rows = new Map<string, ReadonlyMap<string, CrmRow>>();
+  for (const [index, { resource }] of queries.entries()) {
+    const found = await readPages(client, answers[index] as CrmAnswer, resource, call);
+    rows.set(resource.name, byKey(resource, deletedFirst(found)));
+  }
+  return keys.map(({ resource, externalId }) => {
+    const row = rows.get(resource.name)?.get(externalId.toLowerCase());
+    return row && toRecordOf(resource, usedOf(used, resource).resource)(row);
   });
 }
 
@@ -106,27 +142,87 @@ export function listTogether(
   lists: readonly RecordList[],
   call: Call,
 ): Promise<RecordPage[]> {
-  const { client, toRecordOf } = options;
-  const { dataPath } = client;
-  return withColumns(options, lists.map(toWhole), async (used) => {
-    const parts = lists.map(({ resource, query: { filters, limit } }): Part => {
-      const visible = call.visible(resource.collection);
-      const page = { filters, visible, limit: limit + 1, shaped: true };
-      return { method: 'GET', path: queryPath(dataPath, pageQuery(usedOf(used, resource).resource, page)) };
-    });
-    const answers = await readTogether(client, parts, { operation: 'mixed' }, call);
-    return lists.map(({ resource, query }, index) => {
-      const answer = requireSuccess(answers[index] as CrmAnswer, { effect: 'read', resource });
-      const { rows, next } = readPage(answer, dataPath);
-      const toRecord = toRecordOf(resource, usedOf(used, resource).resource);
-      const { page, add } = startPage(query);
-      const isWhole = rows.every((row) => {
-        const record = toRecord(row);
-        return record === undefined || add(record.values);
-      });
-      return { ...page, hasMore: page.hasMore || !isWhole || next !== undefined };
-    });
+  return withColumns(options, lists.map(toWhole), (used) => readLists(options, lists, { used, call }));
+}
+
+/** Rows are taken as they come, until a list is full by its bytes: the others are asked for without it then. */
+async function readLists(
+  options: ReadTogetherOptions,
+  lists: readonly RecordList[],
+  reading: Reading,
+): Promise<RecordPage[]> {
+  const { client } = options;
+  let listings: Listing[] = [];
+  const parts = lists.map((list) => toListPart(client.dataPath, list, reading));
+  const request: CrmRequest = {
+    ...{ operation: 'mixed', effect: 'read', records: parts.length },
+    ...toComposite(client.dataPath, parts),
+    frameDepth,
+    takeRows: () => {
+      listings = lists.map((list) => startListing(options, list, reading.used));
+      return (row) => takeRow(listings, row);
+    },
+  };
+  const answer = await client.send(request, reading.call);
+  if (answer.body === undefined) return readOthers(options, { lists, listings }, reading);
+  const answers = readComposite(answer, parts.length, request);
+  return listings.map(({ resource, page }, index) => {
+    const part = requireSuccess(answers[index] as CrmAnswer, { effect: 'read', resource });
+    const { next } = readPage(part, client.dataPath);
+    return { ...page, hasMore: page.hasMore || next !== undefined };
   });
+}
+
+/** Asks for the other lists anew: the rest of the answer was not read, nor whether a query failed. */
+async function readOthers(
+  options: ReadTogetherOptions,
+  { lists, listings }: { lists: readonly RecordList[]; listings: readonly Listing[] },
+  reading: Reading,
+): Promise<RecordPage[]> {
+  const full = listings.findIndex(({ page }) => page.hasMore);
+  const others = lists.toSpliced(full, 1);
+  const pages = others.length === 0 ? [] : await readLists(options, others, reading);
+  return pages.toSpliced(full, 0, (listings[full] as Listing).page);
+}
+
+function toListPart(dataPath: string, { resource, query }: RecordList, { used, call }: Reading): Part {
+  const { filters, limit } = query;
+  const visible = call.visible(resource.collection);
+  const page = { filters, visible, limit: limit + 1, shaped: true };
+  return { method: 'GET', path: queryPath(dataPath, pageQuery(usedOf(used, resource).resource, page)) };
+}
+
+interface Listing {
+  resource: Resource;
+  page: RecordPage;
+  /** Refuses a row that there are no bytes for. */
+  take: TakeRow;
+}
+
+function startListing(
+  { toRecordOf }: ReadTogetherOptions,
+  { resource, query }: RecordList,
+  used: UsedOfAll,
+): Listing {
+  const toRecord = toRecordOf(resource, usedOf(used, resource).resource);
+  const { page, add } = startPage(query);
+  const take = (row: CrmRow) => {
+    const record = toRecord(row);
+    // No further row comes of a list that is full by number.
+    return record === undefined || add(record.values) || page.records.length === query.limit;
+  };
+  return { resource, page, take };
+}
+
+function takeRow(listings: readonly Listing[], row: CrmRow): boolean {
+  // An error's list of fields stands as deep as a row.
+  if (Array.isArray(row)) return true;
+  const { type } = (row['attributes'] ?? {}) as { type?: unknown };
+  const listing = listings.find(
+    ({ resource: { crmObject } }) => String(type).toLowerCase() === crmObject.toLowerCase(),
+  );
+  if (listing === undefined) throw unusable({ effect: 'read' });
+  return listing.take(row);
 }
 
 function toWhole({ resource }: { resource: Resource }): { resource: Resource; names: 'all' } {

@@ -289,7 +289,8 @@ function refusalOf(error: unknown): { code: string; columns: string[] } {
   return { code: refusal.code, columns: namedBy(refusal) };
 }
 
-function failureIn(error: unknown): CrmFailure | undefined {
+/** The failure, or that of which a problem was made. */
+export function failureIn(error: unknown): CrmFailure | undefined {
   const failure = error instanceof Error && error.cause instanceof CrmFailure ? error.cause : error;
   return failure instanceof CrmFailure ? failure : undefined;
 }

@@ -5,6 +5,9 @@ import { type CrmAnswer, type CrmRequest, isSuccess, type Part } from '../rest/r
 import type { CrmClient } from '../rest/rest-client.ts';
 import type { ItemOutcome } from './operation.ts';
 
+/** `{"compositeResponse": [{"body": {"records": [` stand around a row. */
+export const frameDepth = 5;
+
 /**
  * One metered call that does several things in order (REST Developer Guide, Composite). Without `collateSubrequests`
  * the CRM may change the order. `allOrNone`: one part that fails rolls all back.

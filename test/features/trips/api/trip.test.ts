@@ -69,6 +69,18 @@ describe('GET /v1/trips/:tripId', () => {
     assert.deepEqual(trip.quotes, listed.data);
   });
 
+  test('shows the newest hundred quotes of many, and its booking, in one call', async () => {
+    const Trip_Id__c = randomUUID();
+    const row = { Trip_Id__c, Name__c: 'n', Source__c: 's' };
+    const rows = Array.from({ length: 110 }, () => ({ ...row, External_Id__c: randomUUID() }));
+    await gateway.org.insert('Quote__c', rows);
+    await gateway.org.insert('Booking__c', [{ ...row, External_Id__c: randomUUID() }]);
+    const before = Number((await gateway.org.counters())['metered']);
+    const { quotes, bookings, truncated } = await read(gateway.console, Trip_Id__c);
+    assert.deepEqual([quotes.length, bookings.length, truncated], [100, 1, true]);
+    assert.equal(Number((await gateway.org.counters())['metered']) - before, 1);
+  });
+
   test('shows what waits, and not what is created', async () => {
     const down = await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'down' } });
     const ownTrip = randomUUID();
