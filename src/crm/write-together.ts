@@ -1,5 +1,5 @@
 import type { Call } from '../platform/base/call.ts';
-import { wallMs } from '../platform/base/chance.ts';
+import { sleep, wallMs } from '../platform/base/chance.ts';
 import { creatorOf } from '../records/created-by.ts';
 import { resourceKey } from '../records/members.ts';
 import {
@@ -15,7 +15,7 @@ import { nativeIdOf, readCollection, readComposite, toComposite, unusable } from
 import { byKey, parentIn, readPage, toPart } from './batching/find.ts';
 import type { ItemOutcome, Operation } from './batching/operation.ts';
 import { ownerRefusal, typeRefusal, valueRefusal } from './batching/record-operation.ts';
-import { CrmFailure } from './failure.ts';
+import { CrmFailure, isCertainlyUnsent } from './failure.ts';
 import { constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { OwnerChoice, Owners } from './owners.ts';
@@ -41,7 +41,7 @@ import { type UsedOfAll, usedOf, withoutFields } from './usable-columns.ts';
  */
 
 export interface TogetherOptions extends ReadTogetherOptions {
-  client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders'>;
+  client: Pick<CrmClient, 'send' | 'dataPath' | 'writeHeaders' | 'retryBudget'>;
   scheduler: Scheduler;
   transactions: RequestKind<Transaction, CrmAnswer>;
   owners: Owners;
@@ -122,7 +122,7 @@ async function sendWithOwners(
   for (;;) {
     try {
       const written = await withColumns(options, writes.map(toNamed), (used) =>
-        send(options, writes, { call, used, owners, readBack }),
+        sendPastLocks(options, writes, { call, used, owners, readBack }),
       );
       for (const owner of owners) owner.accept();
       return written;
@@ -137,6 +137,36 @@ interface Sending {
   used: UsedOfAll;
   owners: readonly OwnerChoice[];
   readBack: boolean;
+}
+
+/** Sends again what a lock has rolled back, as the client repeats a write that was locked. */
+async function sendPastLocks(
+  options: TogetherOptions,
+  writes: readonly RecordWrite[],
+  sending: Sending,
+): Promise<(RecordRef | StoredRecord)[]> {
+  const { retryBudget } = options.client;
+  let refused: ItemsRefused | undefined;
+  for (let tried = 1; ; tried++) {
+    try {
+      return await send(options, writes, sending);
+    } catch (error) {
+      // A repeat that was not sent shows nothing.
+      if (refused !== undefined && isCertainlyUnsent(error)) throw refused;
+      const locked = lockIn(error);
+      const pauseMs = locked && retryBudget.pauseBeforeRepeat(locked, sending.call, tried);
+      if (pauseMs === undefined) throw error;
+      refused = error as ItemsRefused;
+      await sleep(pauseMs);
+    }
+  }
+}
+
+/** Failure of the items, where nothing but locks has kept them from being written. */
+function lockIn(error: unknown): CrmFailure | undefined {
+  if (!(error instanceof ItemsRefused)) return undefined;
+  const failures = error.failures.filter((failure) => failure !== undefined);
+  return failures.every(({ kind }) => kind === 'locked') ? failures[0] : undefined;
 }
 
 interface Placed {

@@ -205,6 +205,24 @@ describe('POST /api/v1/handoffs', () => {
     });
   });
 
+  for (const count of [1, 2])
+    test(`sends a trip of ${count} again where a lock has rolled it back`, async () => {
+      const body = trip(['a', 'b'].slice(0, count).map((name) => item(name)));
+      await gateway.org.arm({ match: {}, effect: { kind: 'lockRow' }, times: 1 });
+      assert.deepEqual(new Set(statuses(await answerTo(body, 201))), new Set(['created']));
+      assert.equal((await namesIn(body.trip_id)).length, count);
+    });
+
+  test('gives up after four tries while a record stays locked', async () => {
+    const body = trip([item('a'), item('b')]);
+    const lock = await gateway.org.arm({ match: {}, effect: { kind: 'lockRow' } });
+    const before = await calls();
+    await assertProblem(await send(body), 503, 'crm_unavailable', '#/items/0', '#/items/1');
+    assert.equal((await calls()) - before, 4);
+    await lock.remove();
+    assert.deepEqual(await namesIn(body.trip_id), []);
+  });
+
   test('finds what a call made whose answer was lost', async () => {
     const body = trip([item('a'), item('b')]);
     const headers = { 'idempotency-key': randomUUID() };
