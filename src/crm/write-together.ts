@@ -20,7 +20,7 @@ import { constantsOf, toCrmFields } from './mapping/records.ts';
 import { explainByOrg } from './org-refusals.ts';
 import type { OwnerChoice, Owners } from './owners.ts';
 import { type NamedQuery, queriesOf, type ReadTogetherOptions, withColumns } from './read-together.ts';
-import { failureOf } from './rest/errors.ts';
+import { type AnsweredRequest, failureOf } from './rest/errors.ts';
 import { crmProblem } from './rest/problems.ts';
 import {
   type BatchCall,
@@ -53,6 +53,12 @@ class ItemsRefused extends Error {
   constructor(failures: readonly (CrmFailure | undefined)[]) {
     super('writes were refused', { cause: failures.find((failure) => failure !== undefined) });
     this.failures = failures;
+  }
+}
+
+class ReadBackFailed extends Error {
+  constructor(cause: CrmFailure) {
+    super('writes were rolled back since they could not be read', { cause });
   }
 }
 
@@ -121,9 +127,7 @@ async function sendWithOwners(
   }
   for (;;) {
     try {
-      const written = await withColumns(options, writes.map(toNamed), (used) =>
-        sendPastLocks(options, writes, { call, used, owners, readBack }),
-      );
+      const written = await sendReadingBack(options, writes, { call, owners, readBack });
       for (const owner of owners) owner.accept();
       return written;
     } catch (error) {
@@ -137,6 +141,24 @@ interface Sending {
   used: UsedOfAll;
   owners: readonly OwnerChoice[];
   readBack: boolean;
+}
+
+/** Sends them without the queries that read them back where one of these has rolled all back. */
+async function sendReadingBack(
+  options: TogetherOptions,
+  writes: readonly RecordWrite[],
+  sending: Omit<Sending, 'used'>,
+): Promise<(RecordRef | StoredRecord)[]> {
+  const sendWith = (readBack: boolean) =>
+    withColumns(options, writes.map(toNamed), (used) =>
+      sendPastLocks(options, writes, { ...sending, used, readBack }),
+    );
+  try {
+    return await sendWith(sending.readBack);
+  } catch (error) {
+    if (!(error instanceof ReadBackFailed)) throw error;
+    return sendWith(false);
+  }
 }
 
 /** Sends again what a lock has rolled back, as the client repeats a write that was locked. */
@@ -267,7 +289,14 @@ function readIds(
   if (failures.some((failure) => failure !== undefined)) throw new ItemsRefused(failures);
   if (Object.keys(ids).length === count) return ids;
   const failed = groups.flatMap((_, at) => wholeFailure(answers[at] as CrmAnswer, request));
-  throw failed.find((failure) => !isRolledBack(failure)) ?? unusable(request);
+  const unread = failed.length < groups.length ? undefined : readBackFailure(answers.slice(groups.length));
+  throw failed.find((failure) => !isRolledBack(failure)) ?? unread ?? unusable(request);
+}
+
+function readBackFailure(answers: readonly CrmAnswer[]): ReadBackFailed | undefined {
+  const failures = answers.flatMap((answer) => wholeFailure(answer, { effect: 'read' }));
+  const failure = failures.find((one) => !isRolledBack(one));
+  return failure && new ReadBackFailed(failure);
 }
 
 function outcomesOf({ method, placed }: Group, answer: CrmAnswer, request: CrmRequest) {
@@ -279,7 +308,7 @@ function outcomesOf({ method, placed }: Group, answer: CrmAnswer, request: CrmRe
   });
 }
 
-function wholeFailure(answer: CrmAnswer, request: CrmRequest): CrmFailure[] {
+function wholeFailure(answer: CrmAnswer, request: AnsweredRequest): CrmFailure[] {
   return isSuccess(answer) ? [] : [failureOf(answer, request)];
 }
 

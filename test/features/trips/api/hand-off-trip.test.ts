@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
+import { eventually } from '../../../support/eventually.ts';
 import { useGateway } from '../../../support/gateway.ts';
-import { respondAsync, untilHandoff } from '../../../support/handoffs.ts';
+import { respondAsync, tripFor, untilHandoff } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 interface TripAnswer {
@@ -236,5 +237,48 @@ describe('POST /api/v1/handoffs', () => {
     assert.equal(response.status, 201, text);
     await lost.hit();
     assert.deepEqual(await namesIn(body.trip_id), ['a', 'b']);
+  });
+});
+
+describe('a trip that is read back for the copy of the records', () => {
+  // After the first poll there is none for an hour.
+  const seldom = { CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' };
+  const gateway = useGateway({ COPY_ENABLED: 'true', ...seldom });
+  afterEach(() => gateway.org.disarm());
+
+  const handOff = async () => {
+    const response = await gateway.request('/api/v1/handoffs', { body: tripFor(gateway.org.memberId) });
+    const text = await response.text();
+    assert.equal(response.status, 201, text);
+    return (JSON.parse(text) as TripAnswer).items[0]?.external_id as string;
+  };
+  /** Whether the copy has the quote. */
+  const isCopied = async (id: string) => {
+    const headers = { 'cache-control': 'max-age=3600' };
+    const response = await gateway.request(`/v1/quotes/${id}`, { headers });
+    assert.equal(response.status, 200, await response.text());
+    return response.headers.has('age');
+  };
+  const untilCopied = () => eventually(async () => assert.ok(await isCopied(await handOff())));
+
+  test('is written without that where it cannot be read', async () => {
+    await untilCopied();
+    const effect = { kind: 'partError', errorCode: 'QUERY_TIMEOUT', message: 'Your query took too long.' };
+    const fault = await gateway.org.arm({ match: { operation: 'query' }, effect, times: 1 });
+    const id = await handOff();
+    await fault.hit();
+    assert.equal(await isCopied(id), false);
+  });
+
+  test('is read without a column that the org lacks', async () => {
+    await untilCopied();
+    const message = "No such column 'Details_2__c' on entity 'Quote__c'.";
+    const effect = { kind: 'partError', errorCode: 'INVALID_FIELD', message };
+    await gateway.org.arm({ match: { operation: 'query', path: 'Details_2__c' }, effect });
+    for (let sent = 0; sent < 2; sent++) assert.ok(await isCopied(await handOff()));
+    assert.deepEqual(
+      (await gateway.org.faults()).map(({ hits }) => hits),
+      [1],
+    );
   });
 });
