@@ -1,6 +1,7 @@
-import { type Call, withChanges } from '../platform/base/call.ts';
+import { type Call, isAlone, remainingMs, withChanges } from '../platform/base/call.ts';
 import { now } from '../platform/base/chance.ts';
 import { forgetOldest } from '../platform/base/forget-oldest.ts';
+import { inTime } from '../platform/base/waiting.ts';
 import type { Log } from '../platform/observability/log.ts';
 import type { Metrics } from '../platform/observability/metrics.ts';
 import { listOf, type Resources } from '../records/mapping.ts';
@@ -30,6 +31,8 @@ import {
 const rememberedMs = 3_600_000;
 const unknownMs = 60_000;
 const mostRemembered = 20_000;
+/** Look-ups of others: after one that failed, the first of those who joined it looks for all; after two, each for itself. */
+const mostJoined = 2;
 
 interface Wanted {
   by: OwnerRule['match'] | 'queue';
@@ -91,16 +94,24 @@ export class Owners {
     return now() < (this.#known.get(keyOf(one))?.until ?? 0);
   }
 
-  async #lookUp(wanted: readonly Wanted[], call: Call): Promise<void> {
+  /** `joined`: look-ups of others that failed, perhaps for reasons of their own, or took too long. */
+  async #lookUp(wanted: readonly Wanted[], call: Call, joined: readonly Promise<void>[] = []): Promise<void> {
     if (wanted.length === 0) return;
     const key = wanted.map(keyOf).join(' ');
-    const looking =
-      this.#looking.get(key) ??
-      withChanges(call, { isWrite: true }, (own) => this.#ask(wanted, own)).finally(() =>
-        this.#looking.delete(key),
-      );
-    this.#looking.set(key, looking);
-    await looking;
+    const mayJoin = joined.length < mostJoined && !isAlone(call);
+    const others = mayJoin ? this.#looking.get(key) : undefined;
+    if (others === undefined || joined.includes(others)) await this.#look(key, wanted, call);
+    else if (!(await endsWell(others, call))) await this.#lookUp(wanted, call, [...joined, others]);
+  }
+
+  async #look(key: string, wanted: readonly Wanted[], call: Call): Promise<void> {
+    const looking = withChanges(call, { isWrite: true }, (own) => this.#ask(wanted, own));
+    if (!isAlone(call)) this.#looking.set(key, looking);
+    try {
+      await looking;
+    } finally {
+      if (this.#looking.get(key) === looking) this.#looking.delete(key);
+    }
   }
 
   async #ask(wanted: readonly Wanted[], call: Call): Promise<void> {
@@ -178,6 +189,16 @@ function keyOf({ by, name }: Wanted): string {
 /** A FederationIdentifier has cases of letters (Object Reference, User). */
 function fold(by: Wanted['by'], name: string): string {
   return by === 'FederationIdentifier' ? name : name.toLowerCase();
+}
+
+/** Returns false also after half of the caller's own time: the rest is for a look-up of its own. */
+async function endsWell(looking: Promise<void>, call: Call): Promise<boolean> {
+  try {
+    await inTime(looking, remainingMs(call) / 2, () => new Error('it takes too long'));
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function refusalKey({ crmObject }: Resource, ownerId: string): string {
