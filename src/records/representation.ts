@@ -85,14 +85,6 @@ export function entityTag(representation: string): string {
   return `"${hash('sha256', representation, 'base64url').slice(0, 22)}"`;
 }
 
-/** Characters of an answer's part of a tag: 66 bits. */
-const besideLength = 11;
-
-/** Tag of an answer that shows more than the record with this tag, which it begins with: preconditions go by that part alone. */
-export function tagBeside(tag: string, answer: string): string {
-  return `${tag.slice(0, -1)}.${entityTag(answer).slice(1, 1 + besideLength)}"`;
-}
-
 /**
  * Schema of the representation. Only `id`, which the service makes, is never null. What a permission by fields hides stays
  * required: for all others it is, and types made from it would have to expect each field to be missing.

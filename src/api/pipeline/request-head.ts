@@ -194,10 +194,17 @@ export function isConditional(header: string | undefined): boolean {
   return header !== undefined && header.trim() !== '*';
 }
 
-/** Takes the tags of answers that show more beside the record, too: see `tagBeside`. */
+/** The record's part of the tag of an answer that shows more beside it: 66 bits, and a mark that its own tag hasn't but by chance. */
+const beginBeside = (entityTag: string) => `${entityTag.slice(0, 12)}--`;
+
+/** Tag of an answer that shows more than the record with this tag; preconditions go by the record's part alone. */
+export function tagBeside(entityTag: string, ofAnswer: string): string {
+  return `${beginBeside(entityTag)}${ofAnswer.slice(1, 10)}"`;
+}
+
 export function isMatch(header: string | undefined, entityTag: string): boolean {
   if (header === undefined || !isConditional(header)) return true;
-  const beside = `${entityTag.slice(0, -1)}.`;
+  const beside = beginBeside(entityTag);
   return (header.match(entityTags) ?? []).some((one) => one === entityTag || one.startsWith(beside));
 }
 

@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import {
   isConditional,
   requireMatch,
+  tagBeside,
   unchanged,
   unlessNotModified,
 } from '../../../api/pipeline/request-head.ts';
@@ -28,7 +29,7 @@ import { Problem, problems } from '../../../platform/base/problem.ts';
 import { escapeDirections, isUuid } from '../../../platform/base/text.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
-import { tagBeside } from '../../../records/representation.ts';
+import { entityTag } from '../../../records/representation.ts';
 import type { Readable, StoredHandoff } from '../accepted.ts';
 import { type HandoffType, targets } from '../handoff.ts';
 import type { Handoffs } from '../handoffs.ts';
@@ -237,7 +238,7 @@ async function readAnswer(handoffs: Handoffs, handoff: StoredHandoff, view: Pick
   const details = view.request === null ? undefined : await handoffs.details(handoff.externalId);
   // The result is the last of the request, which is the last of the view; digits stay as they are.
   const body = details === undefined ? text : `${text.slice(0, -'}}}'.length)},"details":${details}}}}`;
-  const headers = { etag: tagBeside(tagOf(handoff), body) };
+  const headers = { etag: tagBeside(tagOf(handoff), entityTag(body)) };
   return shownAnswer({ status: 200, headers, body });
 }
 

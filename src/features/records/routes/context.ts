@@ -2,6 +2,7 @@ import { Type } from 'typebox';
 import type { HistorySubject } from '../../../api/history.ts';
 import type { StoredAnswer } from '../../../api/idempotency/keyed-request.ts';
 import type { Claim } from '../../../api/idempotency/ledger.ts';
+import { tagBeside } from '../../../api/pipeline/request-head.ts';
 import type { Route } from '../../../api/route.ts';
 import { includeParameter, requireMembers } from '../../../api/routes/page.ts';
 import type { PermissionResource } from '../../../identity/consumers/consumer.ts';
@@ -19,12 +20,7 @@ import { ownerField } from '../../../records/created-by.ts';
 import { includedName, withMember } from '../../../records/members.ts';
 import type { RequireFreeBooking } from '../../../records/offers.ts';
 import type { Records, StoredRecord } from '../../../records/records.ts';
-import {
-  createRepresentation,
-  entityTag,
-  type Represent,
-  tagBeside,
-} from '../../../records/representation.ts';
+import { createRepresentation, entityTag, type Represent } from '../../../records/representation.ts';
 import { type Resource, uuidSchema } from '../../../records/resource.ts';
 import {
   createRepresentations,
@@ -149,7 +145,7 @@ export function recordAnswer(
 ) {
   const own = representTo(context, call)(record.values);
   const body = included?.(record.values) ?? own;
-  const etag = included === undefined ? entityTag(own) : tagBeside(entityTag(own), body);
+  const etag = included === undefined ? entityTag(own) : tagBeside(entityTag(own), entityTag(body));
   return { status, body, headers: { etag, 'cache-control': 'private, no-cache' } };
 }
 

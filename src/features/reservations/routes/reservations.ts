@@ -2,6 +2,7 @@ import { type Static, Type } from 'typebox';
 import {
   isConditional,
   requireMatch,
+  tagBeside,
   tagHeader,
   unchanged,
   unlessNotModified,
@@ -16,7 +17,6 @@ import type { Resources } from '../../../records/mapping.ts';
 import { type MemberSource, membersBeside } from '../../../records/member-names.ts';
 import { booking, handedOffFields } from '../../../records/quotes-and-bookings.ts';
 import type { Records } from '../../../records/records.ts';
-import { tagBeside } from '../../../records/representation.ts';
 import type { Resource } from '../../../records/resource.ts';
 import { longestDetails } from '../booking-order.ts';
 import type { NewReservation, Reservations } from '../reservations.ts';
@@ -274,7 +274,7 @@ function shownAs(view: ReservationView, call: Call, beside: object = {}) {
   const own = viewAnswer(200, shown);
   if (Object.keys(beside).length === 0) return own;
   const { headers, ...answer } = viewAnswer(200, { ...shown, ...beside });
-  return { ...answer, headers: { ...headers, etag: tagBeside(own.headers.etag, answer.body) } };
+  return { ...answer, headers: { ...headers, etag: tagBeside(own.headers.etag, headers.etag) } };
 }
 
 async function read(reservations: Reservations, id: string, call: Call): Promise<ReservationView> {
