@@ -229,6 +229,8 @@ export class CommonDatabase {
             own = transaction;
             way.actor.onKilled.add(giveUp);
             if (way.actor.state === 'dead') giveUp();
+            // A transaction that nobody ends would hold the statements of all others.
+            if (isLost) throw lost();
           }
           try {
             const answer = await this.#run(text, values);
