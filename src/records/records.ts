@@ -156,13 +156,22 @@ export interface RecordRef {
   nativeId: string;
 }
 
-export interface StoredRecord extends RecordRef {
+export interface Aged {
+  /** Seconds since the CRM had it so; undefined where the CRM answered. */
+  ageSeconds?: number;
+}
+
+/** Age of what is made of several parts. */
+export function oldest(parts: readonly (Aged | undefined)[]): Aged {
+  const ages = parts.flatMap((part) => part?.ageSeconds ?? []);
+  return ages.length === 0 ? {} : { ageSeconds: Math.max(...ages) };
+}
+
+export interface StoredRecord extends RecordRef, Aged {
   /** All fields of the resource; null where the CRM has none or holds something of another type. */
   values: FieldValues;
   links?: Links;
   isDeleted?: boolean;
-  /** Seconds since the CRM had it so; undefined where the CRM answered. */
-  ageSeconds?: number;
 }
 
 /** The CRM's own ids of the records that fields name by their External ID; null where they name none. */
@@ -192,11 +201,9 @@ export interface ListedRecord {
   json: Buffer;
 }
 
-export interface RecordPage {
+export interface RecordPage extends Aged {
   records: ListedRecord[];
   hasMore: boolean;
-  /** Seconds since the CRM had them so; undefined where the CRM answered. */
-  ageSeconds?: number;
 }
 
 /** Makes a page of records that are added in its order. `add` refuses the first one that it has no room for: it is full then. */

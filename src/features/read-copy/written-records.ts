@@ -3,8 +3,10 @@ import { monotonicMs } from '../../platform/base/chance.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { memberValues } from '../../records/members.ts';
 import {
+  type Aged,
   type FieldValues,
   type ListQuery,
+  oldest,
   type RecordList,
   type RecordPage,
   type RecordRef,
@@ -233,7 +235,7 @@ async function findCopied(
   if (found?.record === undefined) return found;
   const all = await withMembers(reads, included.member, [found.record.values], { call, accepted });
   const [values] = all?.records ?? [];
-  return values && { record: { ...found.record, values, ...oldest(found.record, all) } };
+  return values && { record: { ...found.record, values, ...oldest([found.record, all]) } };
 }
 
 async function listCopied(
@@ -255,19 +257,13 @@ async function listCopied(
   if (all === undefined) return undefined;
   const { page, add } = startPage(query);
   const isWhole = all.records.every((values) => add(values));
-  return { ...found, records: page.records, hasMore: found.hasMore || !isWhole, ...oldest(found, all) };
+  return { ...found, records: page.records, hasMore: found.hasMore || !isWhole, ...oldest([found, all]) };
 }
 
-interface Aged {
-  ageSeconds?: number;
-}
-
-function oldest(...parts: (Aged | undefined)[]): Aged {
-  const ages = parts.flatMap((part) => part?.ageSeconds ?? []);
-  return ages.length === 0 ? {} : { ageSeconds: Math.max(...ages) };
-}
-
-/** Values with those of the member, which is a row of its own in the copy, and the age of the oldest of these; undefined where the copy can't answer for both alike. */
+/**
+ * Values with those of the member, which is a row of its own in the copy, and the age of the oldest of these rows; undefined where the
+ * copy can't answer for both alike.
+ */
 async function withMembers(
   reads: CopiedReads,
   member: Resource,
@@ -285,6 +281,6 @@ async function withMembers(
       ...values,
       ...memberValues(members.get(values['member_id'] ?? '')),
     })),
-    ...oldest(...found.map((one) => one?.record)),
+    ...oldest(found.map((one) => one?.record)),
   };
 }

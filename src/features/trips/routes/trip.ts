@@ -15,7 +15,7 @@ import { findMembers, viewOfMember } from '../../../records/member-names.ts';
 import { withMember } from '../../../records/members.ts';
 import type { ReservationsOfTrip } from '../../../records/offers.ts';
 import { booking, quote } from '../../../records/quotes-and-bookings.ts';
-import type { FieldValues, RecordList } from '../../../records/records.ts';
+import { type FieldValues, oldest, type RecordList } from '../../../records/records.ts';
 import { entityTag, representationSchema } from '../../../records/representation.ts';
 import { createRepresentations } from '../../../records/shown-fields.ts';
 import { targets } from '../../handoff/handoff.ts';
@@ -174,14 +174,13 @@ async function readRecords({ records, resources }: TripParts, tripId: string, re
     return { resource: withMember(resource, resources.member), query };
   });
   const pages = lists.length === 0 ? [] : await records.listTogether(lists, call);
-  const ages = pages.flatMap(({ ageSeconds }) => ageSeconds ?? []);
   return {
     lists: new Map(
       pages.map((page, index) => [wanted[index]?.collection, page.records.map((row) => row.json.toString())]),
     ),
     members,
     isCut: pages.some(({ hasMore }) => hasMore),
-    ...(ages.length > 0 && { ageSeconds: Math.max(...ages) }),
+    ...oldest(pages),
   };
 }
 
