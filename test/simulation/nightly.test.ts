@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { describeFailure, simulateAll } from '../../simulation/main.ts';
+import { simulateAll } from '../../simulation/main.ts';
 import { undone } from '../../simulation/undone.ts';
-import { failuresOf } from './failures.ts';
+import { failuresOf, play } from './failures.ts';
 
 const steps = '150';
 /**
@@ -10,7 +10,7 @@ const steps = '150';
  * does fewer in the time, so that it gets to the other tests.
  */
 const range = ['--from', '42000000', '--seeds', '200', '--minutes', '6'];
-/** Seeds that even a machine does whose processors others use. */
+/** Seeds that a busy machine does too. */
 const fewest = 20;
 /**
  * Seeds that once failed, by the number of steps: a pair that was over came back by the change of a replica whose clock was behind; an
@@ -26,14 +26,7 @@ const onceFailed = {
 const searchMinutes = '3';
 
 test('the simulation finds nothing in two hundred seeds, or as many as there is time for', async (context) => {
-  const failures: string[] = [];
-  let done = 0;
-  const args = [...range, '--steps', steps, '--once'];
-  await simulateAll(args, (report) => {
-    done += 1;
-    if (report.violations.length > 0) failures.push(describeFailure(report, args));
-    return true;
-  });
+  const { done, failures } = await play([...range, '--steps', steps, '--once']);
   context.diagnostic(`${done} seeds`);
   assert.deepEqual(failures, []);
   assert.ok(done >= fewest, `only ${done} seeds`);

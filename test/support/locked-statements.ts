@@ -1,4 +1,4 @@
-import type { Client } from 'pg';
+import { Client } from 'pg';
 
 /** How many statements with this text wait for a lock in the client's database. */
 export async function waitingFor(client: Client, text: string): Promise<number> {
@@ -10,4 +10,29 @@ export async function waitingFor(client: Client, text: string): Promise<number> 
     [text],
   );
   return rows[0]?.count ?? 0;
+}
+
+/** How many of five requests at once have a statement with this text wait, while nobody may read the table. */
+export async function mostWaitingFor(
+  url: string,
+  { table, text, send }: { table: string; text: string; send: () => Promise<unknown> },
+): Promise<number> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(`begin; lock table ${table} in access exclusive mode`);
+    let answered = 0;
+    const answers = Array.from({ length: 5 }, async () => {
+      await send();
+      answered += 1;
+    });
+    let most = 0;
+    // The first one is refused when it has waited for the lock for a second.
+    while (answered === 0) most = Math.max(most, await waitingFor(client, text));
+    await client.query('rollback');
+    await Promise.all(answers);
+    return most;
+  } finally {
+    await client.end();
+  }
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { Client } from 'pg';
 import { eventually } from '../../../support/eventually.ts';
 import { useGateway } from '../../../support/gateway.ts';
-import { waitingFor } from '../../../support/locked-statements.ts';
+import { mostWaitingFor } from '../../../support/locked-statements.ts';
 import { type PostgresDatabase, usePostgres } from '../../../support/postgres.ts';
 
 const postgres = await usePostgres();
@@ -25,16 +25,7 @@ describe('searches of attempts', { skip: !postgres && 'no PostgreSQL' }, () => {
       );
       assert.equal(rows.length, 1);
     });
-    await client.query('begin; lock table authentication_attempts in access exclusive mode');
-    let answered = 0;
-    const answers = Array.from({ length: 5 }, async () => {
-      await search();
-      answered += 1;
-    });
-    let most = 0;
-    while (answered === 0) most = Math.max(most, await waitingFor(client, 'select id, attempted_at'));
-    await client.query('rollback');
-    await Promise.all(answers);
-    assert.equal(most, 1);
+    const statement = { table: 'authentication_attempts', text: 'select id, attempted_at' };
+    assert.equal(await mostWaitingFor(url, { ...statement, send: search }), 1);
   });
 });
