@@ -239,20 +239,17 @@ function hiddenFields(error: unknown, { resource }: UsedColumns): [string, Field
   const { code, columns } = refusalOf(error);
   if (code !== 'INVALID_FIELD') return [];
   return Object.entries(resource.fields).filter(
-    ([name, { crm, optional }]) =>
-      isHideable(name) && optional === undefined && columns.includes(ownColumn(name, crm).toLowerCase()),
+    ([field, { crm, optional }]) =>
+      ownerOfField(resource, field).name !== 'id' &&
+      optional === undefined &&
+      columns.includes(ownColumn(field, crm).toLowerCase()),
   );
 }
 
-/** Without its External ID no record is read. */
-function isHideable(name: string): boolean {
-  return name !== 'id' && includedName(name) !== 'id';
-}
-
-/** The column as refusals name it: on the member's own object for a field of its. */
-function ownColumn(name: string, crm: Field['crm']): string {
+/** Name of the column on its own object, as refusals have it. */
+function ownColumn(field: string, crm: Field['crm']): string {
   const column = columnOf(crm);
-  return includedName(name) === undefined ? column : column.slice(column.indexOf('.') + 1);
+  return includedName(field) === undefined ? column : column.slice(column.indexOf('.') + 1);
 }
 
 export function columnOf({ lookupColumn, path }: Field['crm']): string {

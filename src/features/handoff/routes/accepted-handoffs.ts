@@ -304,7 +304,7 @@ function cancelRoute(handoffs: Handoffs): Route {
       if (handoff.consumerId !== consumer?.id) requireNoApprovalOf(handoff, consumer, 'delete');
       // Without the permission to delete it must still wait for approval when it is cancelled.
       const mayDelete = allows(consumer as Consumer, targets[handoff.type].collection, 'delete');
-      if (isConditional(expected)) requireMatch(expected, tagOf(handoff));
+      requireMatch(expected, tagOf(handoff));
       await handoffs.cancel(handoff, {
         ...(!mayDelete && { states: ['awaiting_approval'] as const }),
         isAsSeen: isConditional(expected),

@@ -73,10 +73,10 @@ export function readAs(
   context: ReadingContext,
   { include }: { include?: unknown },
   { consumer, call }: { consumer: Caller | undefined; call: Call },
-): { resource: Resource; represent: Represent; isIncluded: boolean } {
+): { resource: Resource; represent: Represent } {
   const { resource, withMember: included } = context;
   if (include === undefined || included === undefined)
-    return { resource, represent: representTo(context, call), isIncluded: false };
+    return { resource, represent: representTo(context, call) };
   requireMembers(consumer, [resource.collection]);
   const [own, ofMember] = [call.visibleFields?.(resource.collection), call.visibleFields?.('members')];
   const fields = Object.entries(included.fields).filter(([name, field]) => {
@@ -86,7 +86,7 @@ export function readAs(
       : isFieldVisible(ofMember, member);
   });
   const represent = createRepresentation({ ...included, fields: Object.fromEntries(fields) });
-  return { resource: included, represent, isIncluded: true };
+  return { resource: included, represent };
 }
 
 export const tags = { members: 'Members', quotes: 'Quotes', bookings: 'Bookings' } as const;

@@ -146,7 +146,7 @@ export function readRoute(context: shared.ReadingContext, idName: string): Route
       const asked = shared.readAs(context, query, { consumer, call });
       const record = await records.find(asked.resource, id.toLowerCase(), call);
       if (!record) throw shared.recordNotFound(resource);
-      const included = asked.isIncluded ? asked.represent : undefined;
+      const included = asked.resource === resource ? undefined : asked.represent;
       const answer = shared.recordAnswer(200, context, record, call, included);
       Object.assign(answer.headers, ageHeader(record));
       return unlessNotModified(headers['if-none-match'], answer);
