@@ -155,7 +155,7 @@ function Shell({ signedIn, signOut, secret, showSecret }: ShellProps): VNode {
     // The next one to sign in may not see this page.
     history.replaceState(null, '', location.pathname);
     const next = person && (await signOutPerson(person));
-    // Whoever is told why may come back to them, as to the memory.
+    // Somebody who reads why it ended may come back to them, as to the memory.
     if (why === undefined) picksOf(session).forget();
     signOut(signedIn, why);
     // At the company too, unless somebody is to read why it ended.

@@ -145,7 +145,7 @@ export function listTogether(
   return withColumns(options, lists.map(toWhole), (used) => readLists(options, lists, { used, call }));
 }
 
-/** Rows are taken as they come, until a list is full by its bytes: the others are asked for without it then. */
+/** Takes rows as they come, until a list is full by its bytes: the others are then asked for again, without it. */
 async function readLists(
   options: ReadTogetherOptions,
   lists: readonly RecordList[],
@@ -173,7 +173,7 @@ async function readLists(
   });
 }
 
-/** Asks for the other lists anew: the rest of the answer was not read, nor whether a query failed. */
+/** Asks for the other lists again: the rest of the answer was not read, nor whether a query failed. */
 async function readOthers(
   options: ReadTogetherOptions,
   { lists, listings }: { lists: readonly RecordList[]; listings: readonly Listing[] },

@@ -1,9 +1,10 @@
 const platform = (...names: string[]) => names.map((name) => `src/platform/${name}`);
 
 /** The database as table modules see it. */
-const store = platform(
-  ...['database.ts', 'statements.ts', 'failures.ts', 'leases.ts', 'turns.ts'].map((file) => `store/${file}`),
-);
+const store = [
+  ...platform('store/database.ts', 'store/statements.ts', 'store/failures.ts'),
+  ...platform('store/leases.ts', 'store/turns.ts'),
+];
 const reporting = platform('observability', 'base');
 
 /** What every feature may use; of the adapters only their ports. */

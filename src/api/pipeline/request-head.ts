@@ -194,7 +194,7 @@ export function isConditional(header: string | undefined): boolean {
   return header !== undefined && header.trim() !== '*';
 }
 
-/** The record's part of the tag of an answer that shows more beside it: 66 bits, and a mark that its own tag hasn't but by chance. */
+/** The record's part of the tag of an answer that shows more beside it: 66 bits, and a mark that a record's tag has only by chance. */
 const beginBeside = (entityTag: string) => `${entityTag.slice(0, 12)}--`;
 
 /** Tag of an answer that shows more than the record with this tag; preconditions go by the record's part alone. */

@@ -29,7 +29,7 @@ export const pageParameters = {
   ),
   cursor: Type.Optional(
     Type.String({
-      // Longer than a head may be: whatever is sent is no cursor.
+      // More than a request's head may have, so that a long one is an invalid cursor too.
       maxLength: 65_536,
       description: "The previous page's `next_cursor`.",
       examples: [exampleCursor],

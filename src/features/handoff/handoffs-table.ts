@@ -495,6 +495,6 @@ function isReadable(readable: Readable): RawBuilder<unknown> {
     Object.values(readable).map((visible) => (visible === 'all' ? null : visible.consumerId)),
   );
   const [owner = null] = owners;
-  // Beside its types, for the index: of a consumer that sees its own alone nobody else's are read.
+  // For the index: a consumer that sees only its own reads nobody else's.
   return owners.size === 1 && owner !== null ? sql`(h.consumer_id = ${owner} and ${isOfType})` : isOfType;
 }

@@ -13,7 +13,7 @@ import { UsedNetworks, type UsedNetworksOptions } from './used-networks.ts';
 export interface Audit extends AttemptRecorder {
   /** Listeners are called with each attempt once its request is over. They must not throw, nor wait. */
   recorded: { add(listener: (attempt: Attempt) => void): void };
-  /** For a caller: newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
+  /** Lists them for a caller, newest first, with those that this replica has just recorded. Throws `Problem` store_unavailable. */
   list(callerId: string, query: AttemptQuery): Promise<ListedAttempt[]>;
   lastUses(consumers: readonly KeyOwner[]): Promise<LastUses>;
   /** Whether other consumers than these have ever called, as far as attempts are kept. Throws what the database does. */

@@ -433,7 +433,7 @@ export async function withSecondLook<T>(
   }
 }
 
-/** True once the org was looked at because of the refusal. Nothing that a test consumer sends leads to a call to it. */
+/** True once the org was looked at because of the refusal. Nothing that a test consumer sends leads to a call to the org. */
 export async function isLookedAtAgain(call: Pick<Call, 'consumerId'>, error: unknown): Promise<boolean> {
   if (!(error instanceof Problem) || isTestCall(call)) return false;
   return (await error.facts.lookAgain?.()) ?? false;
