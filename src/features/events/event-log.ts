@@ -1,6 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { PermissionResource } from '../../identity/consumers/consumer.ts';
 import type { Database } from '../../platform/store/database.ts';
+import { isOfTest } from '../../platform/store/statements.ts';
+import type { KnownRecord } from './known-ids.ts';
 
 /*
  * Every event once, in the table `events`. Readers go on from the sequence of the last event that they have seen, so no
@@ -82,6 +84,25 @@ export async function addEvents(transaction: Database['sql'], events: readonly N
       ${column(({ changed }) => (changed === undefined ? null : JSON.stringify(changed)))}::text[]
     ) with ordinality as added (type, resource_type, resource_id, occurred_at, data, data_omitted,
       permission_resource, consumer_id, private_to, changed, number)`.execute(transaction);
+}
+
+/**
+ * Gives the events of records to the consumers that they belong to now: those before have no record any more. Throws what the database
+ * does.
+ */
+export async function moveEvents(
+  transaction: Database['sql'],
+  records: readonly Pick<KnownRecord, 'resource' | 'externalId' | 'consumerId'>[],
+): Promise<void> {
+  const column = (read: (record: (typeof records)[number]) => unknown) => sql`${records.map(read)}::text[]`;
+  await sql`
+    update events e set consumer_id = record.consumer_id
+    from unnest(${column(({ resource }) => resource)}, ${column(({ externalId }) => externalId)},
+      ${column(({ consumerId }) => consumerId)}) as record (type, id, consumer_id)
+    where e.resource_id = record.id and e.resource_type = record.type
+      and e.consumer_id is distinct from record.consumer_id and not ${isOfTest(sql`e.consumer_id`)}`.execute(
+    transaction,
+  );
 }
 
 function isTooLong({ data }: NewEvent): boolean {

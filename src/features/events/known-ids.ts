@@ -31,6 +31,14 @@ export interface KnownState {
   pending: readonly PendingDeletion[];
 }
 
+export interface KnownChanges {
+  known: readonly KnownRecord[];
+  /** Records whose External ID had another consumer's record before. */
+  ownedByOthers: readonly KnownRecord[];
+  pending: readonly PendingDeletion[];
+  noLongerPending: readonly PendingDeletion[];
+}
+
 /**
  * Known records and pending deletions, updated change by change. An External ID belongs to one record at a time: a record
  * that is read with it takes it from the record that had it before, whose own change may be read later or never.
@@ -41,6 +49,8 @@ export class KnownIds {
   readonly #pending = new Map<string, PendingDeletion>();
   readonly #changed = new Set<string>();
   readonly #noLongerPending = new Map<string, PendingDeletion>();
+  /** By External ID. */
+  readonly #ownedByOthers = new Map<string, KnownRecord>();
 
   constructor({ records, pending }: KnownState) {
     for (const record of records) {
@@ -71,6 +81,11 @@ export class KnownIds {
 
   set(record: KnownRecord): void {
     const before = this.#records.get(keyOf(record));
+    const owned = [before, this.#holders.get(idOf(record)), this.#pending.get(idOf(record))].find(
+      (each) => each?.externalId === record.externalId,
+    );
+    if (owned !== undefined && owned.consumerId !== record.consumerId && !record.isDeleted)
+      this.#ownedByOthers.set(idOf(record), record);
     if (before !== undefined && this.#holders.get(idOf(before)) === before)
       this.#holders.delete(idOf(before));
     this.#put(record);
@@ -89,9 +104,10 @@ export class KnownIds {
     this.#pending.set(idOf(pending), pending);
   }
 
-  changes(): { known: KnownRecord[]; pending: PendingDeletion[]; noLongerPending: PendingDeletion[] } {
+  changes(): KnownChanges {
     return {
       known: [...this.#changed].flatMap((key) => this.#records.get(key) ?? []),
+      ownedByOthers: [...this.#ownedByOthers.values()],
       pending: [...this.#pending.values()],
       noLongerPending: [...this.#noLongerPending.values()],
     };

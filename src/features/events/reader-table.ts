@@ -3,8 +3,15 @@ import type { Database } from '../../platform/store/database.ts';
 import { leaseEnd } from '../../platform/store/leases.ts';
 import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import { type CopyLease, Replaced } from './copy-writer.ts';
-import { addEvents, type NewEvent } from './event-log.ts';
-import type { Known, KnownIds, KnownRecord, KnownState, PendingDeletion, RecordKey } from './known-ids.ts';
+import { addEvents, moveEvents, type NewEvent } from './event-log.ts';
+import type {
+  Known,
+  KnownChanges,
+  KnownRecord,
+  KnownState,
+  PendingDeletion,
+  RecordKey,
+} from './known-ids.ts';
 
 const deletedAtOnce = 5000;
 
@@ -43,7 +50,7 @@ export interface Positions {
 
 /** Changes of a page, stored whole or not at all. */
 export interface Chunk {
-  changes?: ReturnType<KnownIds['changes']>;
+  changes?: KnownChanges;
   /** By resource; null leaves it as it is. */
   positions: Map<string, { readTo: number; readLateTo: number | null }>;
   events: NewEvent[];
@@ -248,9 +255,10 @@ const pendingColumns = sql.raw(
 
 async function remember(
   transaction: Database['sql'],
-  { known, pending, noLongerPending }: ReturnType<KnownIds['changes']>,
+  { known, ownedByOthers, pending, noLongerPending }: KnownChanges,
 ): Promise<void> {
   if (known.length > 0) await rememberAll(transaction, known);
+  if (ownedByOthers.length > 0) await moveEvents(transaction, ownedByOthers);
   if (noLongerPending.length > 0) await forgetPending(transaction, noLongerPending);
   if (pending.length === 0) return;
   const column = (read: (one: PendingDeletion) => unknown) => sql`${pending.map(read)}`;

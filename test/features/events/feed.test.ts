@@ -214,11 +214,15 @@ describe('the feed', () => {
     await gateway.org.edit('Quote__c', { External_Id__c: id }, { Consumer_Id__c: null, Name__c: 'secret' });
     await feed.until(({ resource, data }) => resource.id === id && data['name'] === 'secret');
     assert.deepEqual(await reader.next(), []);
+    const fromTheBeginning = () => new FeedReader(gateway.request, { as: own, query: `resource_id=${id}` });
+    assert.deepEqual(await fromTheBeginning().next(), []);
     await gateway.org.edit('Quote__c', { External_Id__c: id }, { Consumer_Id__c: own.id, Name__c: 'mine' });
     await reader.until(({ resource, data }) => resource.id === id && data['name'] === 'mine');
     await gateway.org.bin('Quote__c', id);
     await reader.until(({ type }) => type === 'quote.deleted');
     assert.deepEqual(reader.typesOf(id), ['quote.created', 'quote.updated', 'quote.deleted']);
+    // What it was like meanwhile is its own again, too.
+    assert.equal((await fromTheBeginning().next()).length, 4);
   });
 
   test('goes on where people write texts that the database cannot hold', async () => {
