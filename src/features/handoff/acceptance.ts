@@ -4,7 +4,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { firstFence, leaseEnd, leasesOf } from '../../platform/store/leases.ts';
 import { isOfTest, timeNow } from '../../platform/store/statements.ts';
 import type { NewHandoff } from './accepted.ts';
-import { columns, type Row } from './rows.ts';
+import { columns } from './rows.ts';
 
 export interface QueueLimits {
   inAll: number;
@@ -22,15 +22,18 @@ export function isOfMode(mode: Mode): RawBuilder<boolean> {
   return mode === 'test' ? ofTest : sql`not ${ofTest}`;
 }
 
-export type NewRow = Row & {
+/** Beside the columns of every stored hand-off. */
+export interface NewRow {
+  externalId: string;
+  reference: string | null;
   fence: string;
-  may_exist: boolean;
-  replaced: boolean;
-  had_record: boolean | null;
-  tried_since: Date;
+  mayExist: boolean;
+  isReplaced: boolean;
+  hadRecord: boolean | null;
+  triedSince: Date;
   /** It has taken the place of one of its item that had ended. */
   stood: boolean;
-};
+}
 
 const takesOver = sql`on conflict (external_id) do update set sequence = default, status = excluded.status, consumer_name = excluded.consumer_name,
       actor = excluded.actor, actor_subject = excluded.actor_subject, request_id = excluded.request_id,
@@ -98,10 +101,10 @@ export async function insertNew(
     order by number
     limit greatest(0, ${inAll}::integer - (${countWaiting(status, inAll, isOfMode(mode))}))
     ${takesOver}
-    returning ${columns}, h.fence::text, h.may_exist, h.replaced, h.had_record,
-      coalesce(h.tried_since, h.accepted_at) as tried_since
+    returning ${columns}, h.fence::text, h.may_exist as "mayExist", h.replaced as "isReplaced", h.had_record as "hadRecord",
+      coalesce(h.tried_since, h.accepted_at) as "triedSince"
     )
-    select stored.*, ended.external_id is not null as stood from stored left join ended using (external_id)
+    select stored.*, ended.external_id is not null as stood from stored left join ended on ended.external_id = stored."externalId"
     order by stored.sequence::bigint`.execute(transaction);
   return rows;
 }

@@ -7,7 +7,7 @@ import { interval, isOfTest, timeNow } from '../../platform/store/statements.ts'
 import { addEvents } from '../events/event-log.ts';
 import type { Decider, StoredHandoff } from './accepted.ts';
 import { offerExpired } from './handoff.ts';
-import { columns, type EventOf, eventsOf, type Row, stampOf, toStored } from './rows.ts';
+import { columns, type EventOf, eventsOf, stampOf, toStored } from './rows.ts';
 
 /** Nobody answers any more after this many days. */
 const approvalDays = 7;
@@ -49,7 +49,7 @@ export function decide(
       ? sql`status = 'accepted'`
       : sql`status = 'rejected', completed_at = ${timeNow}, name = null, source = null, details = null`;
   return database.sql.transaction().execute(async (transaction) => {
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<object>`
       update handoffs h set ${moves}, approval = ${verdict}, decided_by = ${JSON.stringify(by)}, decided_at = ${timeNow},
         reason = ${reason ?? null}, due_at = now(), fence = fence + 1
       where external_id = ${seen.externalId} and status = 'awaiting_approval' and details is not null
@@ -95,7 +95,7 @@ export function endSome(
       order by h.sequence limit ${endedAtOnce} for update skip locked`.execute(transaction);
     const ending = found.rows;
     if (ending.length === 0) return [];
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<object>`
       update handoffs h set status = 'failed', problem = ended.problem, completed_at = ${timeNow}, fence = fence + 1,
         approval = case when h.status = 'accepted' then h.approval else 'expired' end,
         name = case when h.status = 'accepted' then h.name end,

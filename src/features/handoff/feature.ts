@@ -27,7 +27,7 @@ import { registerHandoffCommands } from './cli.ts';
 import { createFindContents } from './contents.ts';
 import { targets } from './handoff.ts';
 import { leaseSeconds } from './handoff-delivery.ts';
-import { createHandoffs, type Handoffs } from './handoffs.ts';
+import { AcceptedHandoffs, type Handoffs } from './handoffs.ts';
 import { HandoffsTable } from './handoffs-table.ts';
 import { loadItemIds } from './items.ts';
 import { type HandoffMetrics, handoffMetrics } from './metrics.ts';
@@ -160,7 +160,7 @@ async function start(core: Core<HandoffSettings, HandoffMetrics>): Promise<Start
   const idOfItem = await loadItemIds(core.secrets);
   const owner = randomUUID();
   const ofMode = (mode: Mode, lock: string) =>
-    createHandoffs({
+    new AcceptedHandoffs({
       ...core,
       ...settings.handoff,
       mode,

@@ -23,16 +23,7 @@ import {
 } from './accepted.ts';
 import { hasEnded } from './approvals-table.ts';
 import type { HandoffType } from './handoff.ts';
-import {
-  columns,
-  type EventOf,
-  eventsOf,
-  type Row,
-  stampOf,
-  type TakenRow,
-  toStored,
-  toTaken,
-} from './rows.ts';
+import { columns, type EventOf, eventsOf, originColumns, stampOf, toStored, toTaken } from './rows.ts';
 
 /** Bytes of details that one chunk holds in memory; a first hand-off may have more. */
 const mostBytes = 3 * 1024 * 1024;
@@ -86,7 +77,7 @@ export class HandoffsTable {
       await addEvents(transaction, eventsOf(awaiting.map(toStored), eventOf));
       return [...accepted, ...awaiting];
     });
-    const stored = new Map(withDeadline(rows).map((row) => [row.external_id, toLease(row)]));
+    const stored = new Map(withDeadline(rows).map((row) => [row.externalId, toLease(row)]));
     const others = handoffs.map(({ externalId }) => externalId).filter((id) => !stored.has(id));
     const known = others.length === 0 ? undefined : await this.#known(others);
     return handoffs.map(
@@ -164,17 +155,17 @@ export class HandoffsTable {
   }
 
   async #take(due: RawBuilder<unknown>): Promise<TakenHandoff[]> {
-    const statement = sql<Omit<TakenRow, keyof Held>>`
+    const statement = sql<object>`
       with due as (${due}), taken as (
         update handoffs h set ${lease.begin}, attempts = h.attempts + 1,
           may_exist = h.may_exist or h.reference is null,
           entity_tag_before = case when h.may_exist then h.entity_tag_before end
         from due where h.external_id = due.external_id
-        returning h.sequence, h.external_id, h.type, h.consumer_id, h.consumer_name, h.actor, h.actor_subject,
-          h.request_id, h.trip_id,
-          h.member_id, h.name, h.source, h.details, h.valid_until, h.fence::text, due.may_exist,
-          h.troubles as failures, h.accepted_at, h.reference, h.on_repeat, h.approval, h.replaced, h.had_record,
-          h.entity_tag_before, coalesce(h.tried_since, h.accepted_at) as tried_since
+        returning h.sequence, h.external_id as "externalId", h.type, ${originColumns}, h.trip_id as "tripId",
+          h.member_id as "memberId", h.name, h.source, h.details, h.valid_until as "validUntil", h.fence::text,
+          due.may_exist as "mayExist", h.troubles as failures, h.reference, h.on_repeat as "onRepeat", h.approval,
+          h.replaced as "isReplaced", h.had_record as "hadRecord", h.entity_tag_before as before,
+          coalesce(h.tried_since, h.accepted_at) as "triedSince"
       )
       select * from taken order by sequence`;
     const withDeadline = deadlineFromNow();
@@ -226,8 +217,9 @@ export class HandoffsTable {
   }
 
   async find(externalId: string): Promise<StoredHandoff | undefined> {
-    const { rows } = await sql<Row>`
-      select ${columns}, h.tries, case when h.status = 'accepted' and h.due_at > now() then h.due_at end as next_attempt_at
+    const { rows } = await sql<object>`
+      select ${columns}, h.tries as "latestAttempts",
+        case when h.status = 'accepted' and h.due_at > now() then h.due_at end as "nextAttemptAt"
       from handoffs h where external_id = ${externalId}`.execute(this.#database.sql);
     return rows[0] && toStored(rows[0]);
   }
@@ -247,7 +239,7 @@ export class HandoffsTable {
       ...(isOpen ? [sql`h.status in ('awaiting_approval', 'accepted', 'failed')`] : []),
       ...(after === undefined ? [] : [sql`h.sequence < ${after}::bigint`]),
     ];
-    const { rows } = await sql<Row>`
+    const { rows } = await sql<object>`
       select ${columns} from handoffs h where ${sql.join(conditions, sql` and `)}
       order by h.sequence desc limit ${limit}`.execute(this.#database.sql);
     return rows.map(toStored);
@@ -387,13 +379,12 @@ export type HandoffLease = Pick<
 > &
   Pick<NewRow, 'stood'>;
 
-function toLease({ fence, deadline, stood, reference, ...row }: NewRow & Held): HandoffLease {
+function toLease({ fence, deadline, stood, reference, isReplaced, ...row }: NewRow & Held): HandoffLease {
   return {
-    ...{ fence, deadline, stood },
-    mayExist: row.may_exist && reference !== null,
-    isReplaced: row.replaced,
-    hadRecord: row.had_record ?? undefined,
-    since: row.tried_since.getTime(),
+    ...{ fence, deadline, stood, isReplaced },
+    mayExist: row.mayExist && reference !== null,
+    hadRecord: row.hadRecord ?? undefined,
+    since: row.triedSince.getTime(),
   };
 }
 
@@ -442,7 +433,7 @@ async function storeOutcomes(
     'at', to_char(greatest(h.accepted_at, now() - make_interval(secs => done.ms_ago / 1000)) at time zone 'UTC',
       'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
     'ms', done.ms, 'code', done.code, 'detail', done.detail) end`;
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<object>`
     update handoffs h set status = done.status, native_id = done.native_id, problem = done.problem,
       may_exist = done.may_exist, troubles = done.failures, ${lease.end},
       due_at = now() + make_interval(secs => done.pause),
@@ -479,7 +470,7 @@ export async function endInstead(
 ): Promise<StoredHandoff | undefined> {
   const created = sql`status = 'created', native_id = ${nativeId}, problem = null, completed_at = ${timeNow}, approval = null,
     decided_by = null, decided_at = null, reason = null, ${erased},`;
-  const { rows } = await sql<Row>`
+  const { rows } = await sql<object>`
     update handoffs h set ${nativeId === undefined ? sql`` : created} may_exist = false, ${lease.end}
     where external_id = ${externalId} and ${lease.isOf(fence)}
     returning ${columns}`.execute(transaction);

@@ -79,54 +79,6 @@ export interface HandOffOptions {
   claim?: RequestGuard | undefined;
 }
 
-export interface Handoffs {
-  /** `accept`: also a hand-off whose caller did not ask for it is stored where the CRM fails. */
-  readonly whenCrmIsUnavailable: 'refuse' | 'accept';
-  /**
-   * The confirmation, or what the hand-off waits for where it is stored. Throws `Problem`: the CRM's refusal, `offer_expired`,
-   * `store_unavailable`, and `crm_unavailable` where too many wait.
-   */
-  handOff(
-    request: HandoffRequest,
-    options: HandOffOptions,
-    call: Call,
-  ): Promise<HandoffConfirmation | 'accepted' | 'awaiting_approval'>;
-  /**
-   * Meets the stored hand-offs of items that are made together: nothing is changed before all of them stand. Throws what `refusalOf`
-   * makes of refusals, `idempotency_in_progress` while one is delivered or removed, and `store_unavailable`.
-   */
-  meet(
-    items: readonly Again[],
-    options: Pick<Meeting, 'continuedSince' | 'refusalOf'>,
-    call: Call,
-  ): Promise<ItemMeeting>;
-  /** Throws `store_unavailable`, as all below. */
-  find(externalId: string): Promise<StoredHandoff | undefined>;
-  /** Whether any of these was stored, or got other content, at `since` or later; milliseconds since 1970. */
-  hasStored(externalIds: readonly string[], since: number): Promise<boolean>;
-  list(query: HandoffQuery): Promise<StoredHandoff[]>;
-  /** JSON text of what is to be written; undefined once it is not needed any more. */
-  details(externalId: string): Promise<string | undefined>;
-  namesFrom(handoff: StoredHandoff): Promise<string[]>;
-  /**
-   * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then,
-   * or undefined where it is no longer as it was seen. Throws `conflict` where it does not wait for that any more.
-   */
-  decide(decision: Decision): Promise<StoredHandoff | undefined>;
-  /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
-  retry(handoff: StoredHandoff): Promise<void>;
-  /** Cancels one that waits or has failed, or is cancelled already. Throws `conflict`, and `precondition_failed` for `isAsSeen`. */
-  cancel(handoff: StoredHandoff, options?: Cancelling): Promise<void>;
-  /** Throws what the database does. */
-  checkHealth(): Promise<{ connected: true; waiting: number; oldest_seconds: number }>;
-  /** Deletes those that were done this many days ago. Throws what the database does. */
-  deleteOld(signal?: AbortSignal): Promise<void>;
-  /** Has those that failed delivered again at once. Throws what the database does. */
-  resume(): Promise<void>;
-  start(): void;
-  stop(): Promise<void>;
-}
-
 export interface HandoffsOptions
   extends Omit<HandoffDeliveryOptions, 'table' | 'settle' | keyof DeliveryParts>,
     HandoffCrm {
@@ -150,11 +102,10 @@ const nothingMet: ItemMeeting = {
   undone: async () => undefined,
 };
 
-export function createHandoffs(options: HandoffsOptions): Handoffs {
-  return new AcceptedHandoffs(options);
-}
+export type Handoffs = Pick<AcceptedHandoffs, keyof AcceptedHandoffs>;
 
-class AcceptedHandoffs implements Handoffs {
+export class AcceptedHandoffs {
+  /** `accept`: also a hand-off whose caller did not ask for it is stored where the CRM fails. */
   readonly whenCrmIsUnavailable;
   readonly #options: HandoffsOptions;
   readonly #table: HandoffsTable;
@@ -186,7 +137,15 @@ class AcceptedHandoffs implements Handoffs {
     });
   }
 
-  async handOff(request: HandoffRequest, options: HandOffOptions, call: Call) {
+  /**
+   * The confirmation, or what the hand-off waits for where it is stored. Throws `Problem`: the CRM's refusal, `offer_expired`,
+   * `store_unavailable`, and `crm_unavailable` where too many wait.
+   */
+  async handOff(
+    request: HandoffRequest,
+    options: HandOffOptions,
+    call: Call,
+  ): Promise<HandoffConfirmation | 'accepted' | 'awaiting_approval'> {
     const { externalId, isContinued, needsApproval, mayBeAccepted } = options;
     const isStored = isContinued && request.reference === undefined;
     const stored = isStored ? await this.find(externalId) : undefined;
@@ -213,6 +172,10 @@ class AcceptedHandoffs implements Handoffs {
     return this.#storeForLater(handoff, call);
   }
 
+  /**
+   * Meets the stored hand-offs of items that are made together: nothing is changed before all of them stand. Throws what `refusalOf`
+   * makes of refusals, `idempotency_in_progress` while one is delivered or removed, and `store_unavailable`.
+   */
   meet(items: readonly Again[], options: Pick<Meeting, 'continuedSince' | 'refusalOf'>, call: Call) {
     const meeting = { ...options, origin: originOf(call), holds: true, eventOf: this.#eventOf };
     return meetItems(this.#options.database, items, meeting);
@@ -393,6 +356,10 @@ class AcceptedHandoffs implements Handoffs {
     if (ended.length > 0) await this.#endSome();
   }
 
+  /**
+   * Approves or rejects one of another consumer; the same decision again changes nothing. Returns it as it is then,
+   * or undefined where it is no longer as it was seen. Throws `conflict` where it does not wait for that any more.
+   */
   async decide(decision: Decision): Promise<StoredHandoff | undefined> {
     const { metrics, log, database } = this.#options;
     const { seen, verdict, audit } = decision;
@@ -409,10 +376,12 @@ class AcceptedHandoffs implements Handoffs {
     return decided;
   }
 
+  /** Throws `store_unavailable`, as all below. */
   find(externalId: string) {
     return atStore(() => this.#table.find(externalId));
   }
 
+  /** Whether any of these was stored, or got other content, at `since` or later; milliseconds since 1970. */
   hasStored(externalIds: readonly string[], since: number) {
     return atStore(() => this.#table.hasStored(externalIds, new Date(since)));
   }
@@ -421,6 +390,7 @@ class AcceptedHandoffs implements Handoffs {
     return atStore(() => this.#table.list(query));
   }
 
+  /** JSON text of what is to be written; undefined once it is not needed any more. */
   details(externalId: string) {
     return atStore(() => this.#table.details(externalId));
   }
@@ -432,6 +402,7 @@ class AcceptedHandoffs implements Handoffs {
     return namesFrom(this.#options.resources[type], { type, trip_id: tripId, member_id: memberId, result });
   }
 
+  /** Has a failed one delivered again. Throws `conflict`, and `crm_unavailable` where too many wait. */
   async retry({ externalId }: StoredHandoff): Promise<void> {
     const retried = await atStore(() => this.#table.retry(externalId, this.#limits));
     if (retried === 'full') throw queueFull();
@@ -440,6 +411,7 @@ class AcceptedHandoffs implements Handoffs {
     setImmediate(() => this.#polling?.wake());
   }
 
+  /** Cancels one that waits or has failed, or is cancelled already. Throws `conflict`, and `precondition_failed` for `isAsSeen`. */
   async cancel(seen: StoredHandoff, { states, isAsSeen }: Cancelling = {}): Promise<void> {
     const { externalId, contentStamp } = seen;
     const stamp = isAsSeen ? contentStamp : undefined;
@@ -450,6 +422,7 @@ class AcceptedHandoffs implements Handoffs {
     if (found?.status !== 'cancelled') throw new Problem('conflict', whyNotCancelled(found));
   }
 
+  /** Throws what the database does. */
   async checkHealth() {
     const { waiting, oldestSeconds: oldest_seconds } = await this.#look();
     return { connected: true as const, waiting, oldest_seconds };
@@ -463,10 +436,12 @@ class AcceptedHandoffs implements Handoffs {
     return found;
   }
 
+  /** Deletes those that were done this many days ago. Throws what the database does. */
   async deleteOld(signal?: AbortSignal): Promise<void> {
     await this.#table.deleteOlderThan(retentionDays, signal);
   }
 
+  /** Has those that failed delivered again at once. Throws what the database does. */
   resume = () => this.#table.makeDue().then(() => this.#polling?.wake());
 
   start(): void {

@@ -14,7 +14,7 @@ import {
   requireSameMember,
 } from './handoff.ts';
 import { endInstead } from './handoffs-table.ts';
-import { columns, type EventOf, eventsOf, type Row, toStored } from './rows.ts';
+import { columns, type EventOf, eventsOf, toStored } from './rows.ts';
 
 /*
  * An item that is handed off again meets the stored hand-off of the time before:
@@ -295,7 +295,7 @@ async function replaceContent(
   const { result } = request;
   const until = untilOf(request);
   const isFree = fence === undefined ? lease.isOver : sql`(${lease.isOver} or ${lease.isOf(fence)})`;
-  const { rows } = await sql<Row & { asked: boolean }>`
+  const { rows } = await sql<{ asked: boolean }>`
     with before as (
       select external_id, is_other, is_other and status = 'accepted' and (approval = 'approved' or ${needsApproval}::boolean) is true
         as asked

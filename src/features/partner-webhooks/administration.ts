@@ -27,35 +27,7 @@ interface EndpointChange extends Partial<WantedEndpoint> {
 /** Undefined: whatever the endpoint is by now. */
 type Precondition = ((endpoint: Endpoint) => void) | undefined;
 
-/**
- * Endpoints of other consumers do not exist for a consumer. Throws `Problem`: `not_found`,
- * `invalid_request`, `conflict`, `store_unavailable`, `secrets_unavailable`.
- */
-export interface EndpointAdministration {
-  create(consumer: Caller, wanted: WantedEndpoint): Promise<{ endpoint: Endpoint; secret: string }>;
-  list(consumer: Consumer, after: EndpointPosition | undefined, limit: number): Promise<Endpoint[]>;
-  find(consumer: Consumer, id: string): Promise<Endpoint>;
-  change(consumer: Caller, id: string, change: EndpointChange, precondition: Precondition): Promise<Endpoint>;
-  remove(consumer: Consumer, id: string, precondition: Precondition): Promise<void>;
-  /** The secrets before it sign too, for this many hours. */
-  rotateSecret(
-    consumer: Consumer,
-    id: string,
-    graceHours: number,
-  ): Promise<{ secret: string; previous_expires_at: string }>;
-  test(consumer: Consumer, id: string): Promise<string>;
-  deliveries(
-    consumer: Consumer,
-    id: string,
-    filter: DeliveryFilter,
-    before: string | undefined,
-    limit: number,
-  ): Promise<(Delivery & { number: string })[]>;
-  /** Body as the consumer may read it now; null where that is nothing any more. */
-  bodyOf(consumer: Consumer, id: string, delivery: Pick<Delivery, 'id'>): Promise<string | null>;
-  resend(consumer: Consumer, id: string, deliveryId: string): Promise<Delivery>;
-  recover(consumer: Consumer, id: string, since: Date): Promise<number>;
-}
+export type EndpointAdministration = ReturnType<typeof createEndpointAdministration>;
 
 interface EndpointAdministrationOptions {
   endpoints: EndpointsTable;
@@ -65,21 +37,26 @@ interface EndpointAdministrationOptions {
   wake(): void;
 }
 
-export function createEndpointAdministration(options: EndpointAdministrationOptions): EndpointAdministration {
+/**
+ * Endpoints of other consumers do not exist for a consumer. Throws `Problem`: `not_found`,
+ * `invalid_request`, `conflict`, `store_unavailable`, `secrets_unavailable`.
+ */
+export function createEndpointAdministration(options: EndpointAdministrationOptions) {
   const { endpoints, secrets } = options;
-  const find: EndpointAdministration['find'] = async ({ id: owner }, id) =>
+  const find = async ({ id: owner }: Consumer, id: string): Promise<Endpoint> =>
     (await atStore(() => endpoints.find(owner, id))) ?? notFound('webhook endpoint');
   return {
     find,
-    list: (consumer, after, limit) => atStore(() => endpoints.list(consumer.id, after, limit)),
-    create: (consumer, wanted) => create(options, consumer, wanted),
-    async change(consumer, id, change, precondition) {
+    list: (consumer: Consumer, after: EndpointPosition | undefined, limit: number) =>
+      atStore(() => endpoints.list(consumer.id, after, limit)),
+    create: (consumer: Caller, wanted: WantedEndpoint) => create(options, consumer, wanted),
+    async change(consumer: Caller, id: string, change: EndpointChange, precondition: Precondition) {
       const seen = await find(consumer, id);
       precondition?.(seen);
       await applyChange(options, consumer, { id, version: precondition && seen.version }, change);
       return find(consumer, id);
     },
-    async remove(consumer, id, precondition) {
+    async remove(consumer: Consumer, id: string, precondition: Precondition) {
       const seen = await find(consumer, id);
       precondition?.(seen);
       // Others with the same tag are refused from here on.
@@ -88,7 +65,8 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
       await atSecrets(() => secrets.remove(id));
       if (!(await atStore(() => endpoints.remove(consumer.id, id)))) notFound('webhook endpoint');
     },
-    async rotateSecret(consumer, id, graceHours) {
+    /** The secrets before it sign too, for this many hours. */
+    async rotateSecret(consumer: Consumer, id: string, graceHours: number) {
       await find(consumer, id);
       const previousUntil = new Date(wallMs() + graceHours * 3_600_000);
       const secret = await orRotateAgain(async () => {
@@ -106,36 +84,43 @@ export function createEndpointAdministration(options: EndpointAdministrationOpti
 
 function administerDeliveries(
   { deliveries, wake }: EndpointAdministrationOptions,
-  find: EndpointAdministration['find'],
-): Pick<EndpointAdministration, 'test' | 'deliveries' | 'bodyOf' | 'resend' | 'recover'> {
+  find: (consumer: Consumer, id: string) => Promise<Endpoint>,
+) {
   async function checkEnabled(consumer: Consumer, id: string): Promise<Endpoint> {
     const endpoint = await find(consumer, id);
     if (endpoint.enabled) return endpoint;
     throw new Problem('conflict', 'The webhook endpoint is disabled; enable it first, then recover.');
   }
   return {
-    async test(consumer, id) {
+    async test(consumer: Consumer, id: string) {
       await checkEnabled(consumer, id);
       const eventId = await atStore(() => deliveries.addPing(id));
       wake();
       return eventId;
     },
-    async deliveries(consumer, id, filter, before, limit) {
+    async deliveries(
+      consumer: Consumer,
+      id: string,
+      filter: DeliveryFilter,
+      before: string | undefined,
+      limit: number,
+    ) {
       await find(consumer, id);
       return atStore(() => deliveries.list(id, filter, before, limit));
     },
-    async bodyOf(consumer, id, delivery) {
+    /** Body as the consumer may read it now; null where that is nothing any more. */
+    async bodyOf(consumer: Consumer, id: string, delivery: Pick<Delivery, 'id'>) {
       const visibility = eventVisibilityOf(withinScopesOf(await find(consumer, id), consumer));
       const message = await atStore(() => deliveries.message(delivery.id, id, visibility));
       return message === undefined ? null : bodyOf(shownTo(visibility, message)).toString();
     },
-    async resend(consumer, id, deliveryId) {
+    async resend(consumer: Consumer, id: string, deliveryId: string) {
       await checkEnabled(consumer, id);
       const delivery = (await atStore(() => deliveries.resend(deliveryId, id))) ?? notFound('delivery');
       wake();
       return delivery;
     },
-    async recover(consumer, id, since) {
+    async recover(consumer: Consumer, id: string, since: Date) {
       const endpoint = await checkEnabled(consumer, id);
       const visibility = eventVisibilityOf(withinScopesOf(endpoint, consumer));
       const recovered = await atStore(() => deliveries.recover(id, since, visibility));

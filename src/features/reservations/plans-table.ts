@@ -21,6 +21,7 @@ import {
   isRowVisible,
   jsonText,
   timeNow,
+  withoutNulls,
 } from '../../platform/store/statements.ts';
 import type { Creator } from '../../records/created-by.ts';
 import { addEvents, type NewEvent } from '../events/event-log.ts';
@@ -69,32 +70,12 @@ export interface Move {
   looksAgain?: boolean;
 }
 
-interface Row {
-  id: string;
-  state: PlanState;
-  state_before: PlanState | null;
-  status: ReservationStatus;
-  attention: string | null;
-  ordered: ReservationOrder;
-  details: string | null;
-  partner: string;
-  table_token: string;
-  table_reference: string | null;
-  table_status: NonNullable<Plan['table']>['status'] | null;
-  refusal: Refusal | null;
-  waiting_request: WaitingRequest | null;
-  fence: string;
-  attempts: number;
-  created_at: Date;
-  updated_at: Date;
-  erased_at: Date | null;
-  consumer_id: string;
-  consumer_name: string | null;
-  actor: string | null;
-  actor_subject: string | null;
-}
-
-type ListedRow = Omit<Row, 'details'>;
+/** Columns as `listed` names them. */
+type Row = Omit<Plan, 'table' | 'creator'> &
+  Plan['creator'] & {
+    reference: string | undefined;
+    tableStatus: NonNullable<Plan['table']>['status'] | undefined;
+  };
 
 /** Outcome of `erase` for a reservation of the member: false where it is not finished. */
 interface ErasedPlan {
@@ -108,9 +89,10 @@ const mostSteps = 1000;
 const changedAtOnce = 500;
 
 const lease = leasesOf({ table: 'reservations', row: 'p', key: ['id'] });
-const listed = `p.id, p.state, p.state_before, p.status, p.attention, p.ordered, p.partner, p.table_token,
-   p.table_reference, p.table_status, p.refusal, p.owed as waiting_request, p.fence::text, p.attempts,
-   p.created_at, p.updated_at, p.erased_at, p.consumer_id, p.consumer_name, p.actor, p.actor_subject`;
+const listed = `p.id, p.state, p.state_before as "stateBefore", p.status, p.attention, p.ordered as "order", p.partner,
+   p.table_token as "tableToken", p.table_reference as reference, p.table_status as "tableStatus", p.refusal, p.owed as request,
+   p.fence::text, p.attempts, p.created_at as "createdAt", p.updated_at as "updatedAt", p.erased_at as "erasedAt",
+   p.consumer_id as "consumerId", p.consumer_name as "consumerName", p.actor, p.actor_subject as subject`;
 const listedColumns = sql.raw(listed);
 const columns = sql.raw(`${listed}, p.details`);
 const creating = sql.raw("('making_booking', 'booking_table', 'writing_outcome', 'undoing')");
@@ -142,7 +124,7 @@ export class PlansTable {
    */
   async begin(plan: NewPlan): Promise<{ plan: TakenPlan; fresh: boolean } | undefined> {
     const { id, order, details = null, partner, tableToken, request, creator } = plan;
-    const query = sql<Row & { fresh: boolean }>`
+    const query = sql<{ fresh: boolean }>`
       insert into reservations as p (id, state, ordered, details, partner, table_token, owed, fence, lease_until,
         next_attempt_at, created_at, updated_at, consumer_id, consumer_name, actor, actor_subject, steps)
       values (${id}, 'making_booking', ${JSON.stringify(order)}::jsonb, ${details}, ${partner}, ${tableToken},
@@ -170,7 +152,7 @@ export class PlansTable {
     seen?: Date,
   ): Promise<TakenPlan | undefined> {
     const isUnchanged = seen ? sql`p.updated_at = ${seen}` : sql`true`;
-    const query = sql<Row>`
+    const query = sql<object>`
       update reservations p set ${lease.begin}, owed = ${JSON.stringify(request)}::jsonb, attention = null, attempts = 0,
         state_before = case when p.state in ${cancelling} then p.state_before else p.state end,
         state = case when p.state in ${cancelling} then p.state else 'cancelling_table' end,
@@ -187,7 +169,7 @@ export class PlansTable {
   async takeDue(): Promise<TakenPlan | undefined> {
     const where = sql`(state not in ${finished} or looks_again) and next_attempt_at <= now()`;
     const due = { where, orderBy: 'next_attempt_at', limit: 1, returning: columns };
-    return (await atStore(() => lease.takeDue<Row>(this.#database.sql, due))).map(toTaken)[0];
+    return (await atStore(() => lease.takeDue<object>(this.#database.sql, due))).map(toTaken)[0];
   }
 
   /**
@@ -247,8 +229,8 @@ export class PlansTable {
   }
 
   async find(id: string, visible: Visible): Promise<Plan | undefined> {
-    const query = sql<Row>`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
-    return (await this.#plans(query))[0];
+    const query = sql<object>`select ${columns} from reservations p where p.id = ${id} and ${isVisible(visible)}`;
+    return (await this.#rows(query)).map(toPlan)[0];
   }
 
   async steps(id: string): Promise<PlanStep[]> {
@@ -274,10 +256,10 @@ export class PlansTable {
         : [sql`(p.created_at, p.id) < (${after.createdAt}::timestamptz, ${after.id}::uuid)`]),
     ];
     const rows = await this.#rows(
-      sql<ListedRow>`select ${listedColumns} from reservations p where ${sql.join(conditions, sql` and `)}
+      sql<object>`select ${listedColumns} from reservations p where ${sql.join(conditions, sql` and `)}
         order by p.created_at desc, p.id desc limit ${limit}`,
     );
-    return rows.map(toListed);
+    return rows.map(toPlan);
   }
 
   async holds(id: string, visible: Visible): Promise<boolean> {
@@ -361,10 +343,6 @@ export class PlansTable {
     return rows;
   }
 
-  async #plans(query: RawBuilder<Row>): Promise<Plan[]> {
-    return (await this.#rows(query)).map(toPlan);
-  }
-
   async #rows<R>(query: RawBuilder<R>, outcomeUnknown = false): Promise<R[]> {
     return (await atStore(() => query.execute(this.#database.sql), outcomeUnknown)).rows;
   }
@@ -374,7 +352,7 @@ function moving({ id, fence }: Plan, move: Move) {
   const { state, table, refusal, attention, outcome, again, looksAgain } = move;
   // A driver that has the answer, or whose plan rests, drives no further.
   const ends = outcome !== undefined || again !== undefined;
-  return sql<Row>`
+  return sql<object>`
     update reservations p set state = ${state}, steps = ${stepsAfter(state, attention)}, attempts = 0,
       updated_at = case when p.looks_again and p.state = ${state} then p.updated_at else ${timeNow} end,
       looks_again = ${looksAgain === true}, attention = ${attention ?? null},
@@ -412,44 +390,20 @@ function isVisible(visible: Visible) {
   return isRowVisible(visible, sql`p.consumer_id`);
 }
 
-function toCreator(row: ListedRow): Plan['creator'] {
-  const { consumer_id: consumerId, consumer_name: consumerName, actor, actor_subject: subject } = row;
+/** Without details where the row has none. */
+function toPlan(row: object): Plan {
+  const { reference, tableStatus, consumerId, consumerName, actor, subject, ...plan } = withoutNulls(
+    row,
+  ) as Row;
+  const hasTable = reference !== undefined && tableStatus !== undefined;
   return {
-    consumerId,
-    consumerName: consumerName ?? undefined,
-    actor: actor ?? undefined,
-    subject: subject ?? undefined,
+    ...plan,
+    table: hasTable ? { reference, status: tableStatus } : undefined,
+    creator: { consumerId, consumerName, actor, subject },
   };
 }
 
-function toPlan(row: Row): Plan {
-  return { ...toListed(row), details: row.details ?? undefined };
-}
-
-function toListed(row: ListedRow): ListedPlan {
-  const { table_reference: reference, table_status: status } = row;
-  return {
-    id: row.id,
-    state: row.state,
-    stateBefore: row.state_before ?? undefined,
-    status: row.status,
-    attention: row.attention ?? undefined,
-    order: row.ordered,
-    partner: row.partner,
-    tableToken: row.table_token,
-    table: reference !== null && status !== null ? { reference, status } : undefined,
-    refusal: row.refusal ?? undefined,
-    request: row.waiting_request ?? undefined,
-    fence: row.fence,
-    attempts: row.attempts,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-    erasedAt: row.erased_at ?? undefined,
-    creator: toCreator(row),
-  };
-}
-
-function toTaken(row: Row & Held): TakenPlan {
+function toTaken(row: Held): TakenPlan {
   return { ...toPlan(row), deadline: row.deadline };
 }
 

@@ -49,38 +49,6 @@ function neighbours(startAt: string, now: number): string[] {
     .map((time) => new Date(time).toISOString());
 }
 
-export interface Reservations {
-  readonly partner: string;
-  /**
-   * Makes both parts or none, and completes the claim. Throws what may pass (the job goes on with it then, unless
-   * nothing was made), `idempotency_in_progress` where another request drives it, `store_unavailable`.
-   */
-  create(order: NewReservation, claim: Claim, call: Call): Promise<ExecutedAnswer>;
-  /**
-   * Cancels both parts, as `create` makes them. `seen`: its last change that the caller knows of. Throws `not_found`,
-   * `conflict`, and `precondition_failed` where it has changed since.
-   */
-  cancel(id: string, claim: Claim, call: Call, seen?: Date): Promise<ExecutedAnswer>;
-  /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
-  read(id: string, call: Call): Promise<ReservationView | undefined>;
-  /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
-  list(query: PlanQuery, call: Call): Promise<ReservationView[]>;
-  /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
-  availability: Availability;
-  merchants(call: Call): readonly Merchant[];
-  /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
-  holds(bookingId: string, call: Call): Promise<boolean>;
-  /**
-   * Throws `idempotency_in_progress` while a plan owes the claim with this External ID an answer, and `store_unavailable`.
-   */
-  requireAnswered(externalId: string): Promise<undefined>;
-  /**
-   * Takes one plan that nobody drives and that is due; what is returned drives it on, and never throws. Undefined where
-   * there is none.
-   */
-  takeDue(): Promise<(() => Promise<void>) | undefined>;
-}
-
 /** Builds answers as they leave the service, so that the job can store what the request would have got. */
 export interface Answers {
   made(view: ReservationView): StoredAnswer;
@@ -102,7 +70,9 @@ export interface ReservationsOptions extends Omit<Systems, 'isOthersTable'> {
   answers: Answers;
 }
 
-export function createReservations(options: ReservationsOptions): Reservations {
+export type Reservations = ReturnType<typeof createReservations>;
+
+export function createReservations(options: ReservationsOptions) {
   const { database, dining, answers, log } = options;
   const plans = new PlansTable(database);
   const driver = createDriver({
@@ -133,7 +103,11 @@ export function createReservations(options: ReservationsOptions): Reservations {
 
   return {
     partner: dining.name,
-    async create(wanted, claim, call) {
+    /**
+     * Makes both parts or none, and completes the claim. Throws what may pass (the job goes on with it then, unless
+     * nothing was made), `idempotency_in_progress` where another request drives it, `store_unavailable`.
+     */
+    async create(wanted: NewReservation, claim: Claim, call: Call): Promise<ExecutedAnswer> {
       if (!claim.continued) requireOffered(dining.merchants(call), wanted.order.table);
       const begun = await plans.begin({
         ...wanted,
@@ -146,22 +120,37 @@ export function createReservations(options: ReservationsOptions): Reservations {
       if (!begun) throw inProgress();
       return stored(await drive(begun.plan, call, { fresh: begun.fresh }));
     },
-    async cancel(id, claim, call, seen) {
+    /**
+     * Cancels both parts, as `create` makes them. `seen`: its last change that the caller knows of. Throws `not_found`,
+     * `conflict`, and `precondition_failed` where it has changed since.
+     */
+    async cancel(id: string, claim: Claim, call: Call, seen?: Date): Promise<ExecutedAnswer> {
       const plan = await plans.beginCancel(id, requestOf(claim, call), visibleTo(call), seen);
       if (plan) return stored(await drive(plan, call));
       return whyNotCancelled(await plans.find(id, visibleTo(call)), claim, answers, seen);
     },
-    async read(id, call) {
+    /** The reservation, joined with how its parts stand now; undefined where there is none. Throws `store_unavailable`. */
+    async read(id: string, call: Call): Promise<ReservationView | undefined> {
       const plan = await plans.find(id, visibleTo(call));
       if (!plan || plan.state === 'refused') return undefined;
       return viewOfReservation(plan, await readParts(options, plan, call));
     },
-    list: async (query, call) => (await plans.list(query, visibleTo(call))).map(viewAsKnown),
+    /** Newest first, with their parts as they were known last. Throws `store_unavailable`. */
+    list: async (query: PlanQuery, call: Call) => (await plans.list(query, visibleTo(call))).map(viewAsKnown),
+    /** Whether the table is free, and which others are. Throws what the partner's failures are for callers. */
     availability: createAvailability(dining),
-    merchants: (call) => dining.merchants(call),
-    holds: (bookingId, call) => plans.holds(bookingId, visibleTo(call)),
-    requireAnswered: (externalId) => requireAnswered(plans, externalId),
-    async takeDue() {
+    merchants: (call: Call): readonly Merchant[] => dining.merchants(call),
+    /** Whether a reservation needs the CRM booking with this id. Throws `store_unavailable`. */
+    holds: (bookingId: string, call: Call) => plans.holds(bookingId, visibleTo(call)),
+    /**
+     * Throws `idempotency_in_progress` while a plan owes the claim with this External ID an answer, and `store_unavailable`.
+     */
+    requireAnswered: (externalId: string) => requireAnswered(plans, externalId),
+    /**
+     * Takes one plan that nobody drives and that is due; what is returned drives it on, and never throws. Undefined where
+     * there is none.
+     */
+    async takeDue(): Promise<(() => Promise<void>) | undefined> {
       const plan = await plans.takeDue();
       return plan && (() => driveOn(plan));
     },

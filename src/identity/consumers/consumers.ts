@@ -4,13 +4,13 @@ import type { Log } from '../../platform/observability/log.ts';
 import type { Metrics } from '../../platform/observability/metrics.ts';
 import type { SecretsManager } from '../../platform/secrets/secrets-manager.ts';
 import type { AttemptRecorder } from '../audit/attempt.ts';
-import { type ConsumerAdministration, createConsumerAdministration } from './administration.ts';
-import { type Authenticate, caughtUp, createAuthentication } from './authentication.ts';
+import { createConsumerAdministration } from './administration.ts';
+import { caughtUp, createAuthentication } from './authentication.ts';
 import type { Consumer } from './consumer.ts';
 import { type ConsumerStore, createConsumerStore } from './consumer-store.ts';
 import { isConsumerId } from './credentials.ts';
 import { ConsumerDirectory } from './directory.ts';
-import { createKeys, type Keys } from './keys.ts';
+import { createKeys } from './keys.ts';
 import type { FieldNames } from './permissions.ts';
 import { type EventArchive, isWorthForgetting, waitingEvents } from './record-changes.ts';
 
@@ -35,22 +35,9 @@ interface ConsumersOptions {
   clock?: () => number;
 }
 
-export interface Consumers {
-  directory: ConsumerDirectory;
-  authenticate: Authenticate;
-  attempts: AttemptRecorder;
-  store: ConsumerStore;
-  administration: ConsumerAdministration;
-  keys: Keys;
-  /**
-   * Loads keys and consumers and keeps them up to date. Throws `SecretsUnavailable` (worth another try) and
-   * `KeyUnusable` (needs a person). The store and the administration work without it.
-   */
-  start(): Promise<void>;
-  stop(): Promise<void>;
-}
+export type Consumers = ReturnType<typeof createConsumers>;
 
-export function createConsumers(options: ConsumersOptions): Consumers {
+export function createConsumers(options: ConsumersOptions) {
   const { secrets, log, metrics, refreshSeconds, cache, graceWindowHours = 24, clock = wallMs } = options;
   const { fieldNames = () => undefined } = options;
   const channel = `consumers:${options.environment ?? 'dev'}`;
@@ -79,6 +66,10 @@ export function createConsumers(options: ConsumersOptions): Consumers {
       archive: options.auditEvents,
     }),
     keys,
+    /**
+     * Loads keys and consumers and keeps them up to date. Throws `SecretsUnavailable` (worth another try) and
+     * `KeyUnusable` (needs a person). The store and the administration work without it.
+     */
     start: async () => {
       await directory.start();
       if (cache) unfollow = followAnnouncements(cache, channel, directory);

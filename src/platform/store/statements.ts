@@ -22,6 +22,11 @@ export function jsonText(value: unknown): string {
   );
 }
 
+/** A row with undefined in place of null, as objects of the domain have it. */
+export function withoutNulls(row: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, value ?? undefined]));
+}
+
 export function interval(seconds: number) {
   return sql`make_interval(secs => ${seconds}::double precision)`;
 }

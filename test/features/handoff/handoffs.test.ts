@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { createHandoffs, type HandoffsOptions } from '../../../src/features/handoff/handoffs.ts';
+import { AcceptedHandoffs, type HandoffsOptions } from '../../../src/features/handoff/handoffs.ts';
 import { startCall } from '../../../src/platform/base/call.ts';
 import type { Problem } from '../../../src/platform/base/problem.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
@@ -11,7 +11,7 @@ test('a hand-off whose storing has no answer names the record to look for', asyn
   const database = openPostgres({ url: 'postgres://127.0.0.1:1/none', log: recordLog().log });
   const limits = { queueLimit: 1, queueLimitPerConsumer: 1 };
   const options = { database, mode: 'live', ...limits } as unknown as HandoffsOptions;
-  const handoffs = createHandoffs(options);
+  const handoffs = new AcceptedHandoffs(options);
   const externalId = randomUUID();
   const id = randomUUID();
   const result = { name: 'n', source: 's', details: '{}' };
