@@ -263,30 +263,4 @@ describe('/v1/admin/consumers', () => {
     const pair = await send('PATCH', `${path}/${id}`, { apiKey: 'mine' });
     await assertProblem(pair, 400, 'invalid_request', '#/apiKey');
   });
-
-  test('needs its own permission for each action', async () => {
-    const { id } = await create();
-    const target = `${path}/${id}`;
-    const as = { read: await holder('read'), write: await holder('write'), delete: await holder('delete') };
-    async function holder(action: string) {
-      return create({ permissions: [{ resource: 'consumers', actions: [action] }, ...permissions] });
-    }
-    for (const [method, url, action, body] of [
-      ['GET', path, 'read'],
-      ['GET', target, 'read'],
-      ['POST', path, 'write', { name: 'a', permissions }],
-      ['PATCH', target, 'write', { name: 'a' }],
-      ['POST', `${target}/rotate`, 'write'],
-      ['DELETE', target, 'delete'],
-    ] as const) {
-      for (const [granted, consumer] of Object.entries(as)) {
-        if (granted === action) continue;
-        const response = await gateway.request(url, { method, as: consumer, ...(body && { body }) });
-        const { required } = await assertProblem(response, 403, 'permission_denied');
-        assert.deepEqual(required, { resource: 'consumers', action });
-      }
-      const response = await gateway.request(url, { method, as: as[action], ...(body && { body }) });
-      assert.ok(response.ok, `${method} ${url}: ${response.status}`);
-    }
-  });
 });

@@ -99,14 +99,6 @@ describe('a webhook endpoint', () => {
     assert.deepEqual((await bodyOf<{ data: object[] }>(gateway.request(path, { as }))).data, []);
   });
 
-  test('needs the permission for it', async () => {
-    const as = await gateway.newConsumer({ resource: 'webhooks', actions: ['read'] });
-    assert.equal((await gateway.request(path, { as })).status, 200);
-    assert.equal((await gateway.request(path, { as, body: { url: newUrl() } })).status, 403);
-    const none = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'] });
-    assert.equal((await gateway.request(path, { as: none })).status, 403);
-  });
-
   test('cannot have the URL of another one of the consumer, in any spelling', async () => {
     const { url } = await create();
     const same = url.replace('http://127.0.0.1', 'HTTP://0x7f.1') + '#part';

@@ -61,20 +61,6 @@ describe('restaurants of the simulated partner', () => {
     assert.deepEqual(((await response.json()) as Page).data, [olivo]);
   });
 
-  test('need bookings:read', async () => {
-    const permissions = [{ resource: 'quotes', actions: ['read'] }];
-    const made = await gateway.request('/v1/admin/consumers', {
-      as: gateway.admin,
-      body: { name: 'no restaurants', permissions },
-    });
-    const other = (await made.json()) as typeof gateway.console;
-    await assertProblem(
-      await gateway.request('/v1/dining/merchants', { as: other }),
-      403,
-      'permission_denied',
-    );
-  });
-
   test('that are not there have no tables: nobody is asked, and nothing is made', async () => {
     const lookups = await gateway.diningPartner.calls('BatchAvailabilityLookup');
     for (const unknown of [{ merchant_id: 'nowhere' }, { service_id: 'breakfast' }]) {
