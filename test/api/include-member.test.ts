@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, useGateway } from '../support/gateway.ts';
 import { offerFor, respondAsync } from '../support/handoffs.ts';
 import { assertProblem } from '../support/problems.ts';
 import { newReservation } from '../support/reservations.ts';
@@ -13,11 +13,10 @@ interface Shown {
 }
 
 describe('members beside hand-offs and reservations', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60' });
   let agent: Credentials;
   let memberId: string;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
     memberId = gateway.org.memberId;
     agent = await make(
       { resource: 'members', actions: ['read'] },
@@ -25,7 +24,6 @@ describe('members beside hand-offs and reservations', () => {
       { resource: 'quotes', actions: ['read'] },
     );
   });
-  after(() => gateway.stop());
 
   const make = async (...permissions: object[]): Promise<Credentials> => {
     const response = await gateway.request('/v1/admin/consumers', {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { defineRoute, isPublic, type Permission, type Route } from '../../src/api/route.ts';
 import { documentedRoutes } from '../../src/app/routes.ts';
 import {
@@ -15,7 +15,7 @@ import { commandLine } from '../../src/identity/consumers/record-changes.ts';
 import { createMetrics } from '../../src/platform/observability/metrics.ts';
 import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { eventually } from '../support/eventually.ts';
-import { type Credentials, type RequestOptions, startGateway, type TestGateway } from '../support/gateway.ts';
+import { type Credentials, type RequestOptions, type TestGateway, useGateway } from '../support/gateway.ts';
 import { recordLog } from '../support/log.ts';
 import { assertProblem } from '../support/problems.ts';
 import { openRoute } from './made-up-server.ts';
@@ -53,12 +53,7 @@ function wantedBy(permission: Permission): RequiredPermission[] {
 }
 
 describe('every route', () => {
-  let gateway: TestGateway;
-
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600' });
 
   test('is public only if it stands here', () => {
     const open = routes.filter(({ permission }) => isPublic(permission));

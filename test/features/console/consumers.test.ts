@@ -1,12 +1,10 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { openSignedIn, textOf } from './pages.ts';
-
-const program = findChromium();
 
 interface Made {
   id: string;
@@ -14,19 +12,9 @@ interface Made {
   apiSecret: string;
 }
 
-describe('consumers and the access log in the console', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('consumers and the access log in the console', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   const open = (hash: string) => openSignedIn(browser, gateway, gateway.admin, hash);
   const permissions = [{ resource: 'quotes', actions: ['read', 'write'] }];
   const make = async (name: string, more: object = {}): Promise<Made> => {

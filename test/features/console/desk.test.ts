@@ -1,27 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { FeedReader } from '../../support/feed.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { goTo, openSignedIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('what people look after in the console', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '0.5', CHANGES_MINIMUM_SECONDS: '0.2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('what people look after in the console', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '0.5', CHANGES_MINIMUM_SECONDS: '0.2' });
   const open = (as: Credentials, hash = '') => openSignedIn(browser, gateway, as, hash);
 
   test('shows events from the newest on, by name, and older ones on request', async () => {

@@ -1,25 +1,14 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { assertKeepsNoCredentials } from './pages.ts';
 
-const program = findChromium();
 const brands = /scalar|configure|share|deploy|powered by|\bMCP\b|ask ai|\bagent\b|claude|chatgpt|cursor ide/i;
 
-describe('the readable page of the documentation in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the readable page of the documentation in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600' });
 
   test("shows the introduction, and nothing of the library's own", async () => {
     const { page, close, picture } = await browser.open(`${gateway.url}/v1/docs`);

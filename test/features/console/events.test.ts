@@ -1,26 +1,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { openSignedIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the events in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the events in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
 
   const result = (name: string) => ({
     name,

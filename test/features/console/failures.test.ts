@@ -1,27 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('what operators do in a browser, and what can go wrong', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('what operators do in a browser, and what can go wrong', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
   const open = (as: Credentials) => openSignedIn(browser, gateway, as);
   const consumer = async (id: string) =>
     (await (await gateway.request(`/v1/admin/consumers/${id}`, { as: gateway.admin })).json()) as Record<

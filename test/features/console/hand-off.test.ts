@@ -1,25 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Locator, Page, Request } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { assertKeepsNoCredentials, chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the hand-off in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the hand-off in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
 
   const open = (as = gateway.console) => openSignedIn(browser, gateway, as);
   const openForMember = async () => {

@@ -1,25 +1,15 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { before, describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { openSignedIn, stopClock, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('Health in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('Health in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CRM_DAILY_CALL_BUDGET: '5000' });
   before(async () => {
-    gateway = await startGateway({ CRM_DAILY_CALL_BUDGET: '5000' });
-    browser = await startBrowser(program as string);
     await gateway.request('/v1/quotes');
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   /** Answers of the service with a known hour. */

@@ -1,28 +1,18 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Locator, Page, Request } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { accept, readHandoff, untilHandoff } from '../../support/handoffs.ts';
 import { goTo, openSignedIn, stopClock, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the inbox of the console, and the page of a hand-off', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('the inbox of the console, and the page of a hand-off', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
   let agent: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
     agent = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'], approval: true });
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   const details = {

@@ -1,32 +1,22 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { FeedReader } from '../../support/feed.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { newReservation } from '../../support/reservations.ts';
 import { openSignedIn } from './pages.ts';
 
-const program = findChromium();
-
-describe('names of members in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('names of members in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '0.5' });
   let feed: FeedReader;
   let agent: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '0.5' });
-    browser = await startBrowser(program as string);
     feed = new FeedReader(gateway.request);
     agent = await gateway.newConsumer({ resource: 'quotes', actions: ['read', 'write'], approval: true });
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   /** A member that the gateway has never read. */

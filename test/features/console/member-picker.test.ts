@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { chooseMember, openSignedIn, signIn, textOf } from './pages.ts';
-
-const program = findChromium();
 
 interface Box {
   checkValidity(): boolean;
 }
 
-describe('finding a member for a hand-off', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('finding a member for a hand-off', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   const zelda = randomUUID();
   before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
     const named = (id: string, FirstName: string, LastName: string) => ({
       ...{ External_Id__c: id, FirstName, LastName, Email: `${FirstName.toLowerCase()}@example.com` },
     });
@@ -28,10 +22,6 @@ describe('finding a member for a hand-off', {
       named(zelda, 'Zelda', 'Quirke'),
       ...Array.from({ length: 120 }, (_, n) => named(randomUUID(), `Traveller${n}`, 'Quirkson')),
     ]);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   const open = async () => {

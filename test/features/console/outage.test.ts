@@ -1,31 +1,21 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { chooseMember, goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the console while something does not answer', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('the console while something does not answer', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   let quote: string;
   before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
     const result = { name: 'Hotel Miramar', source: 'x', details: {} };
     const body = { type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId, result };
     const made = await gateway.request('/api/v1/handoff', { body });
     assert.equal(made.status, 201);
     quote = ((await made.json()) as { external_id: string }).external_id;
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
   const strip = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text });
 

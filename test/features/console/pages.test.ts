@@ -1,27 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Locator } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
 import { chooseMember, goTo, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the console in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('the console in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
   const address = () => `${gateway.url}/console/`;
 
   test('asks for at most 5 files and 90 KiB until the sign-in form', async () => {

@@ -1,27 +1,16 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { type Credentials, type TestGateway, useGateway } from '../../support/gateway.ts';
 import { accept } from '../../support/handoffs.ts';
 import { goTo, openSignedIn } from './pages.ts';
 
-const program = findChromium();
 type Permission = Parameters<TestGateway['newConsumer']>[0];
 
-describe('what the console offers to a consumer', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('what the console offers to a consumer', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
   const open = (as: Credentials, hash?: string) => openSignedIn(browser, gateway, as, hash);
 
   /** Addresses of this console that the page shown now leads to, once nothing is being loaded. */

@@ -1,29 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { accept } from '../../support/handoffs.ts';
 import { goTo, openSignedIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('what the console asks before it acts, and where the keyboard is afterwards', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('what the console asks before it acts, and where the keyboard is afterwards', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '2' });
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '2' });
-    browser = await startBrowser(program as string);
     const body = { url: 'http://127.0.0.1:9999/hooks' };
     const made = await gateway.request('/v1/webhook-endpoints', { body, as: gateway.admin });
     assert.equal(made.status, 201);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   /** Hand-offs that wait for the approval of another consumer. */

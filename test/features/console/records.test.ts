@@ -1,36 +1,27 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
-import { type RequestOptions, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type RequestOptions, useGateway } from '../../support/gateway.ts';
 import { newReservation } from '../../support/reservations.ts';
 import { goTo, openSignedIn, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
 const actor = { 'x-actor': 'ana@example.com' };
 
-describe('records in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('records in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
   const member = { id: randomUUID(), name: 'Nadia Quirke' };
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '0.2', CHANGES_MINIMUM_SECONDS: '0.1' });
-    browser = await startBrowser(program as string);
     await gateway.org.insert('Contact', [
       {
         ...{ External_Id__c: member.id, FirstName: 'Nadia', LastName: 'Quirke' },
         ...{ Email: 'nadia.quirke@example.com', Phone: '+1 202 555 0199' },
       },
     ]);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   const open = (as: Parameters<typeof signIn>[1] = gateway.console, hash = '') =>

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { before, describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { openSignedIn, signIn, textOf } from './pages.ts';
 
-const program = findChromium();
-
-describe('the search on Records', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('the search on Records', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   const member = {
     External_Id__c: randomUUID(),
     FirstName: 'Nadia',
@@ -20,8 +16,6 @@ describe('the search on Records', {
   };
   const trip = randomUUID();
   before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
     const [contact] = await gateway.org.insert('Contact', [member]);
     const quotes = Array.from({ length: 120 }, (_, n) => ({
       ...{ External_Id__c: randomUUID(), Trip_Id__c: trip, Member__c: contact },
@@ -31,10 +25,6 @@ describe('the search on Records', {
     await gateway.org.insert('Booking__c', [
       { External_Id__c: randomUUID(), Trip_Id__c: trip, Name__c: 'Villa Aurora', Source__c: 'searched' },
     ]);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   test('finds in the other lists too: an e-mail address on the tab of quotes leads to the member', async () => {

@@ -1,23 +1,17 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { before, describe, test } from 'node:test';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { accept } from '../../support/handoffs.ts';
 import { goTo, openSignedIn } from './pages.ts';
 
-const program = findChromium();
-
-describe('what is around the pages of the console', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
+describe('what is around the pages of the console', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway();
   let quote: string;
   let requestId: string;
   before(async () => {
-    gateway = await startGateway();
-    browser = await startBrowser(program as string);
     const result = { name: 'Villa Aurora', source: 'x', details: {} };
     const body = { type: 'quote', trip_id: crypto.randomUUID(), member_id: gateway.org.memberId, result };
     const made = await gateway.request('/api/v1/handoff', { body });
@@ -33,10 +27,6 @@ describe('what is around the pages of the console', {
       const waiting = { member_id: gateway.org.memberId, result: { ...result, name } };
       await accept(gateway, waiting, { as: agent });
     }
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
   });
 
   test('the navigation has two groups, and counts what waits until it is decided', async () => {

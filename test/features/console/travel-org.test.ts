@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { codeBlocks, readPage } from '../../docs/pages.ts';
 import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { chooseMember, signIn, textOf } from './pages.ts';
 
 const run = promisify(execFile);
@@ -16,11 +16,7 @@ const program = findChromium();
 
 /** What `SIMULATED_ORG=travel npm start` gives to somebody who tries it: the same pages and programs as with the package. */
 describe('a start with the simulated travel org', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ SIMULATED_ORG: 'travel', CHANGES_POLL_SECONDS: '2' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ SIMULATED_ORG: 'travel', CHANGES_POLL_SECONDS: '2' });
 
   const inOrg = async (key: string) =>
     (await gateway.org.records('Travel_Offer__c', { Gateway_Key__c: key }))[0] ?? {};

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { Request } from 'playwright-core';
-import { findChromium, startBrowser, type TestBrowser } from '../../support/browser.ts';
+import { needsChromium, useBrowser } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../support/gateway.ts';
+import { useGateway } from '../../support/gateway.ts';
 import { untilHandoff } from '../../support/handoffs.ts';
 import { newReservation } from '../../support/reservations.ts';
 import { chooseMember, openSignedIn, textOf } from './pages.ts';
-
-const program = findChromium();
 
 const offer = (name: string, amount: string, more: object = {}) => ({
   name,
@@ -18,19 +16,9 @@ const offer = (name: string, amount: string, more: object = {}) => ({
   ...more,
 });
 
-describe('trips in a browser', {
-  skip: program === undefined && 'there is no Chromium on this machine',
-}, () => {
-  let gateway: TestGateway;
-  let browser: TestBrowser;
-  before(async () => {
-    gateway = await startGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
-    browser = await startBrowser(program as string);
-  });
-  after(async () => {
-    await browser.close();
-    await gateway.stop();
-  });
+describe('trips in a browser', needsChromium, () => {
+  const browser = useBrowser();
+  const gateway = useGateway({ COPY_ENABLED: 'true', CHANGES_POLL_SECONDS: '0.2' });
 
   async function openWith(results: readonly object[], hash = '') {
     const opened = await openSignedIn(browser, gateway, gateway.console, hash);

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { CommandLine } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { accept, untilHandoff } from '../../support/handoffs.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { assertProblem } from '../../support/problems.ts';
@@ -29,18 +29,16 @@ const stores = redis && { DATABASE_URL: postgres.url, REDIS_URL: redis.url };
 const handedOff = ['trip_id', 'member_id', 'name', 'source', 'details'];
 
 describe('what is beside the events of hand-offs', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({
+    ...{ CHANGES_POLL_SECONDS: '0.3', CHANGES_MINIMUM_SECONDS: '0.1' },
+    ...stores,
+  });
   let feed: FeedReader;
   let agent: Credentials;
   before(async () => {
-    gateway = await startGateway({
-      ...{ CHANGES_POLL_SECONDS: '0.3', CHANGES_MINIMUM_SECONDS: '0.1' },
-      ...stores,
-    });
     feed = new FeedReader(gateway.request);
     agent = await gateway.newConsumer(on('quotes', { approval: true }));
   });
-  after(() => gateway.stop());
 
   function on(resource: string, more: object = {}, actions = ['read', 'write']) {
     return { resource, actions, ...more } as never;

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { CommandLine } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { startRedis } from '../../support/redis.ts';
@@ -29,15 +29,14 @@ const stores = redis && { DATABASE_URL: postgres.url, REDIS_URL: redis.url };
 
 for (const copied of [false, true])
   describe(`members beside events, ${copied ? 'from the copy' : 'from the CRM'}`, () => {
-    let gateway: TestGateway;
+    const gateway = useGateway({
+      ...{ CHANGES_POLL_SECONDS: '0.3', CHANGES_MINIMUM_SECONDS: '0.1' },
+      ...(copied ? { COPY_ENABLED: 'true' } : stores),
+    });
     let feed: FeedReader;
     /** Members that the org has, as it has them. */
     let contacts: Record<string, unknown>[];
     before(async () => {
-      gateway = await startGateway({
-        ...{ CHANGES_POLL_SECONDS: '0.3', CHANGES_MINIMUM_SECONDS: '0.1' },
-        ...(copied ? { COPY_ENABLED: 'true' } : stores),
-      });
       feed = new FeedReader(gateway.request);
       contacts = (await gateway.org.records('Contact')).slice(0, 100);
       if (copied)
@@ -47,7 +46,6 @@ for (const copied of [false, true])
           assert.ok(read.headers.has('age'), 'the copy is not filled');
         });
     });
-    after(() => gateway.stop());
 
     /** Quotes of these members that somebody makes in the org, once their events are there. */
     const quotesOf = async (members: readonly Record<string, unknown>[]) => {

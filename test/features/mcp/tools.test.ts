@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import type { Route, Tool } from '../../../src/api/route.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { offerFor, tripFor } from '../../support/handoffs.ts';
 import { callTool } from '../../support/mcp.ts';
 
@@ -20,10 +20,9 @@ interface Sent {
 }
 
 describe('each tool is its route', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60' });
   let one: string;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
     const { structuredContent } = await callTool(
       gateway.url,
       gateway.console,
@@ -32,7 +31,6 @@ describe('each tool is its route', () => {
     );
     one = String(structuredContent['external_id']);
   });
-  after(() => gateway.stop());
 
   const make = async (permissions: object[], more: object = {}): Promise<Credentials> => {
     const body = { name: `made ${randomUUID()}`, permissions, ...more };

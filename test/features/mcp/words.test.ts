@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { slotInDays } from '../../support/dining-partner.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { offerFor } from '../../support/handoffs.ts';
 import { callTool, listTools, modernRequest, sendMcp, type ToolResult } from '../../support/mcp.ts';
 import { newReservation } from '../../support/reservations.ts';
@@ -12,11 +12,7 @@ const httpWords =
   /\b(?:GET|POST|PATCH|DELETE|HTTP|header|X-Actor|Idempotency-Key|If-Match|If-None-Match|request body|query parameter)\b|\/v1\//;
 
 describe('the words of tools', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60' });
 
   const call = (tool: string, given: object = {}, as: Credentials = gateway.console) =>
     callTool(gateway.url, as, tool, given);

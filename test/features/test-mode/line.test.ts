@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { documentedRoutes } from '../../../src/app/routes.ts';
 import type { PermissionResource } from '../../../src/identity/consumers/consumer.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../support/gateway.ts';
 import { callTool } from '../../support/mcp.ts';
 import { newReservation } from '../../support/reservations.ts';
 import { handoffFor, makeConsumer, memberId, recordFor, withKey } from './worlds.ts';
@@ -23,12 +23,10 @@ type Made = Record<string, string>;
 
 /** Over all routes: what each side sends never reaches the other, nor a test consumer's the CRM or the partner. */
 describe('the line between live and test', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
     await gateway.org.untilDescribed();
   });
-  after(() => gateway.stop());
 
   async function send(as: Credentials, path: string, body?: object, method?: string) {
     const options = { as, ...(body && { body }), ...(method && { method }), headers: withKey() };

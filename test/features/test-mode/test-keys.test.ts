@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { eventually } from '../../support/eventually.ts';
 import { FeedReader } from '../../support/feed.ts';
-import {
-  type Credentials,
-  type RequestOptions,
-  startGateway,
-  type TestGateway,
-} from '../../support/gateway.ts';
+import { type Credentials, type RequestOptions, startGateway, useGateway } from '../../support/gateway.ts';
 import { callTool, listTools } from '../../support/mcp.ts';
 import { tokenCalls } from '../../support/token-calls.ts';
 import { startWebhookReceiver } from '../../support/webhook-receiver.ts';
@@ -24,13 +19,11 @@ import {
 } from './worlds.ts';
 
 describe('test keys', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '1' });
   let own: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '1', CHANGES_MINIMUM_SECONDS: '1' });
     own = await makeConsumer(gateway);
   });
-  after(() => gateway.stop());
 
   /** As the test consumer, unless `as` says otherwise. */
   const send = (path: string, options: RequestOptions = {}) => sendTo(gateway, path, { as: own, ...options });

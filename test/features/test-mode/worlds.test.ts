@@ -1,14 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, it } from 'node:test';
+import { before, describe, it } from 'node:test';
 import { slotInDays } from '../../support/dining-partner.ts';
 import { FeedReader } from '../../support/feed.ts';
-import {
-  type Credentials,
-  type RequestOptions,
-  startGateway,
-  type TestGateway,
-} from '../../support/gateway.ts';
+import { type Credentials, type RequestOptions, startGateway, useGateway } from '../../support/gateway.ts';
 import { newReservation } from '../../support/reservations.ts';
 import {
   type Answer,
@@ -39,13 +34,11 @@ interface Document {
 }
 
 describe('worlds of test consumers', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
   let own: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '3600', CHANGES_MINIMUM_SECONDS: '3600' });
     own = await makeConsumer(gateway);
   });
-  after(() => gateway.stop());
 
   /** As the test consumer, unless `as` says otherwise. */
   const send = (path: string, options: RequestOptions = {}) => sendTo(gateway, path, { as: own, ...options });

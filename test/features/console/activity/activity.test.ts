@@ -9,7 +9,7 @@ import { createRedisCache } from '../../../../src/platform/cache/redis.ts';
 import { CacheUnavailable, type SharedCache } from '../../../../src/platform/cache/shared-cache.ts';
 import type { Metrics } from '../../../../src/platform/observability/metrics.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { recordLog } from '../../../support/log.ts';
 import { findRedis } from '../../../support/redis.ts';
 
@@ -147,11 +147,7 @@ test('while the cache is unavailable, a replica shows what it did itself, and sh
 });
 
 describe('GET /v1/admin/activity', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   test('names every series, for those who may read consumers', async () => {
     const response = await gateway.request('/v1/admin/activity', { as: gateway.admin });

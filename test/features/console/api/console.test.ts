@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { buildConsole } from '../../../../scripts/build-console.js';
 import { readConsoleFiles } from '../../../../src/features/console/console-files.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 
 describe('the console', () => {
@@ -114,14 +114,10 @@ describe('the console', () => {
 });
 
 describe('where the console is not enabled', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({
-      CONSOLE_ENABLED: 'false',
-      CRM_RECORD_URL: 'https://crm.example.com/{id}',
-    });
+  const gateway = useGateway({
+    CONSOLE_ENABLED: 'false',
+    CRM_RECORD_URL: 'https://crm.example.com/{id}',
   });
-  after(() => gateway.stop());
 
   test('its paths do not exist, and browsers are sent to the documentation', async () => {
     for (const path of ['/console', '/console/', '/console/settings']) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { createAttemptIds } from '../../../../src/identity/audit/attempt.ts';
 import type { AuditEvent } from '../../../../src/identity/audit/audit-event.ts';
 import { createConsumers } from '../../../../src/identity/consumers/consumers.ts';
@@ -9,7 +9,7 @@ import { createMetrics } from '../../../../src/platform/observability/metrics.ts
 import { createFileSecretsManager } from '../../../../src/platform/secrets/file.ts';
 import type { SecretsManager } from '../../../../src/platform/secrets/secrets-manager.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type RequestOptions, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type RequestOptions, startGateway, useGateway } from '../../../support/gateway.ts';
 import { createInstallation } from '../../../support/gateway-process.ts';
 import { recordLog } from '../../../support/log.ts';
 import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
@@ -47,11 +47,7 @@ async function untilEvents(send: Send, query: string, count: number): Promise<Au
 const laterId = createAttemptIds().bind(undefined, '2031-01-01T00:00:00.000Z');
 
 describe('GET /v1/admin/audit-events', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const send: Send = (target, options = {}) =>
     gateway.request(target, {

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { compileNetworks } from '../../../../src/platform/base/networks.ts';
 import { type Certificate, type Certificates, createCertificates } from '../../../support/certificates.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { createSecureClient, type SecureAnswer, type SecureClient } from '../../../support/tls-client.ts';
 
@@ -153,11 +153,7 @@ const limits = {
 } as const;
 
 describe('an administrator with a limit', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
 
   const send = (as: Credentials, method: string, target: string, body?: object) =>
     gateway.request(target, { method, as, ...(body && { body }) });

@@ -6,7 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { addressOf } from '../../../../src/api/pipeline/rate-limit.ts';
 import { userAgentOf } from '../../../../src/api/pipeline/request-head.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, startGateway, useGateway } from '../../../support/gateway.ts';
 import { type PostgresDatabase, startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { startTcpProxy } from '../../../support/tcp-proxy.ts';
@@ -32,14 +32,12 @@ interface Page {
 }
 
 describe('GET /v1/admin/auth-attempts', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let shop: Credentials;
 
   before(async () => {
-    gateway = await startGateway();
     shop = await gateway.newConsumer({ resource: 'quotes', actions: ['read'] });
   });
-  after(() => gateway.stop());
 
   const path = '/v1/admin/auth-attempts';
   const page = async (query = ''): Promise<Page> => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type TestGateway, useGateway } from '../../../support/gateway.ts';
 import {
   type AcceptedHandoff,
   accept,
@@ -25,11 +25,7 @@ const refused = {
 };
 
 describe('hand-offs that are accepted and delivered later', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
   afterEach(() => gateway.org.disarm());
 
   const recordsOf = (externalId: string, object = 'Quote__c') =>
@@ -290,11 +286,7 @@ describe('hand-offs that are accepted and delivered later', () => {
 
 describe('a backlog of accepted hand-offs', () => {
   const count = Number(process.env['BACKLOG'] ?? 450);
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_PER_MINUTE: '0' });
 
   const createCalls = () => metric(gateway, 'handoff_crm_batch_size_count{operation="create"}');
 
@@ -339,15 +331,11 @@ describe('a backlog of accepted hand-offs', () => {
 });
 
 describe('the settings of accepted hand-offs', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({
-      HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
-      HANDOFF_QUEUE_LIMIT: '2',
-      HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '2',
-    });
+  const gateway = useGateway({
+    HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept',
+    HANDOFF_QUEUE_LIMIT: '2',
+    HANDOFF_QUEUE_LIMIT_PER_CONSUMER: '2',
   });
-  after(() => gateway.stop());
   afterEach(() => gateway.org.disarm());
 
   test('accept: a hand-off that the CRM fails over is stored, and a refusal is a refusal', async () => {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eventually } from '../../../support/eventually.ts';
-import { type Credentials, startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { type Credentials, useGateway } from '../../../support/gateway.ts';
 import {
   type AcceptedHandoff,
   accept,
@@ -18,16 +18,14 @@ const all = ['read', 'write', 'delete'];
 const on = (resource: string, more: object = {}, actions = all) => ({ resource, actions, ...more });
 
 describe('hand-offs that need approval', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ CHANGES_POLL_SECONDS: '60', CRM_MAX_CONCURRENCY: '1' });
   /** Software whose hand-offs need approval. */
   let agent: Credentials;
   let approver: Credentials;
   before(async () => {
-    gateway = await startGateway({ CHANGES_POLL_SECONDS: '60', CRM_MAX_CONCURRENCY: '1' });
     agent = await make(on('quotes', { approval: true }), on('bookings', { approval: true }));
     approver = await make(on('quotes'), on('bookings'));
   });
-  after(() => gateway.stop());
   afterEach(() => gateway.org.disarm());
 
   const make = async (...permissions: object[]): Promise<Credentials> => {

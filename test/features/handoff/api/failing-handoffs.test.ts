@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { Client } from 'pg';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startGateway, type TestGateway, useGateway } from '../../../support/gateway.ts';
 import { accept, offerFor, readHandoff, respondAsync, untilHandoff } from '../../../support/handoffs.ts';
 import { startPostgres } from '../../../support/postgres.ts';
 import { assertProblem } from '../../../support/problems.ts';
@@ -25,11 +25,7 @@ async function untilCreated(gateway: TestGateway, ids: readonly string[]): Promi
 }
 
 describe('accepted hand-offs that fail or hang', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ RATE_LIMIT_PER_MINUTE: '0' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ RATE_LIMIT_PER_MINUTE: '0' });
   afterEach(() => gateway.org.disarm());
 
   test('hold nobody up within 30 s where the CRM hangs over 12 of 48', async (context) => {
@@ -143,14 +139,12 @@ describe('the end of accepted hand-offs that fail', { skip: !postgres && 'no Pos
 });
 
 describe('consumers that hand off', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway({ HANDOFF_QUEUE_LIMIT: '20', RATE_LIMIT_PER_MINUTE: '0' });
   let other: Awaited<ReturnType<TestGateway['newConsumer']>>;
   before(async () => {
-    gateway = await startGateway({ HANDOFF_QUEUE_LIMIT: '20', RATE_LIMIT_PER_MINUTE: '0' });
     const all = ['read', 'write', 'delete'];
     other = await gateway.newConsumer({ resource: 'quotes', actions: all } as never);
   });
-  after(() => gateway.stop());
   afterEach(() => gateway.org.disarm());
 
   test('have a fifth of the queue each', async () => {

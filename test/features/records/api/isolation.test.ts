@@ -1,17 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { isPublic } from '../../../../src/api/route.ts';
 import { documentedRoutes } from '../../../../src/app/routes.ts';
 import type { Permission } from '../../../../src/identity/consumers/consumer.ts';
 import { eventually } from '../../../support/eventually.ts';
-import {
-  type Credentials,
-  type RequestOptions,
-  startGateway,
-  type TestGateway,
-} from '../../../support/gateway.ts';
+import { type Credentials, type RequestOptions, useGateway } from '../../../support/gateway.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { newReservation } from '../../../support/reservations.ts';
 
@@ -63,12 +58,11 @@ interface Made {
 }
 
 describe('consumers that see only their own records', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   let consumers: Record<'first' | 'second' | 'all', Credentials>;
   const made: Made[] = [];
 
   before(async () => {
-    gateway = await startGateway();
     const own = (['quotes', 'bookings'] as const).map((resource) => ({
       resource,
       actions,
@@ -81,7 +75,6 @@ describe('consumers that see only their own records', () => {
       all: await gateway.newConsumer(...all),
     };
   });
-  after(() => gateway.stop());
 
   const send = (as: Credentials, path: string, options: RequestOptions = {}) =>
     gateway.request(path, {
@@ -374,12 +367,10 @@ describe('consumers that see only their own records', () => {
 
 describe('an own consumer in an org that does not know who made a record', () => {
   const missingFields = ['Consumer_Id__c', 'Consumer_Name__c', 'Actor__c'].map((name) => `Quote__c.${name}`);
-  let gateway: TestGateway;
+  const gateway = useGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' });
   before(async () => {
-    gateway = await startGateway({ HANDOFF_WHEN_CRM_IS_UNAVAILABLE: 'accept' });
     await gateway.org.change({ missingFields });
   });
-  after(() => gateway.stop());
 
   test('has its accepted hand-off wait rather than made without its name, and holds up no other', async () => {
     const own = await gateway.newConsumer({ resource: 'quotes', actions, records: 'own' });

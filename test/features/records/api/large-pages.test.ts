@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 
 interface Page {
   data: { id: string; details: { text: string } | null }[];
@@ -18,11 +18,7 @@ const longest = 131_072 - '{"text":""}'.length;
 const alphabet = ['a', 'é', '漢', '🧭', '\\"', '\\\\'];
 
 describe('pages of large records', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
   beforeEach(() => gateway.org.clear('Quote__c'));
 
   /** Quotes with details of these lengths, in UTF-16 units; the first is the newest. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { eventually } from '../../../support/eventually.ts';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { useGateway } from '../../../support/gateway.ts';
 import { accept, offerFor, readHandoff, untilHandoff } from '../../../support/handoffs.ts';
 import { pastSlowStore } from '../../../support/problems.ts';
 
@@ -20,11 +20,7 @@ interface Answer {
 
 /** In front of two slots, so that 200 requests wait for one and go together. */
 describe('a record that fails all others of its call', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway({ CRM_MAX_CONCURRENCY: '2', CRM_TIMEOUT_MS: '20000' });
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway({ CRM_MAX_CONCURRENCY: '2', CRM_TIMEOUT_MS: '20000' });
   afterEach(async () => {
     await gateway.org.automate({});
     await gateway.org.disarm();
@@ -274,11 +270,7 @@ describe('a record that fails all others of its call', () => {
 });
 
 describe('a refusal by the CRM', () => {
-  let gateway: TestGateway;
-  before(async () => {
-    gateway = await startGateway();
-  });
-  after(() => gateway.stop());
+  const gateway = useGateway();
   afterEach(() => gateway.org.automate({}));
 
   const body = (name: string, source = 'hotelbeds') =>

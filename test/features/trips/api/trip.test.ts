@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
-import { after, before, describe, test } from 'node:test';
-import { startGateway, type TestGateway } from '../../../support/gateway.ts';
+import { before, describe, test } from 'node:test';
+import { useGateway } from '../../../support/gateway.ts';
 import { accept, offerFor } from '../../../support/handoffs.ts';
 import { assertProblem } from '../../../support/problems.ts';
 import { newReservation } from '../../../support/reservations.ts';
@@ -17,11 +17,10 @@ interface Trip {
 }
 
 describe('GET /v1/trips/:tripId', () => {
-  let gateway: TestGateway;
+  const gateway = useGateway();
   const trip_id = randomUUID();
 
   before(async () => {
-    gateway = await startGateway();
     for (const type of ['quote', 'booking', 'quote']) {
       const made = await gateway.request('/api/v1/handoff', {
         body: offerFor(gateway.org.memberId, { trip_id, type }),
@@ -34,7 +33,6 @@ describe('GET /v1/trips/:tripId', () => {
     });
     assert.equal(reserved.status, 201, await reserved.text());
   });
-  after(() => gateway.stop());
 
   const read = async (as = gateway.console, trip = trip_id): Promise<Trip> => {
     const response = await gateway.request(`/v1/trips/${trip}`, { as });
