@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -21,6 +22,8 @@ import { parseArgs } from 'node:util';
 
 const root = join(import.meta.dirname, '..');
 
+const sumsFile = 'SHA256SUMS';
+
 interface Manifest {
   version: string;
 }
@@ -29,38 +32,48 @@ interface Manifest {
 function build(out: string, isCheck: boolean): void {
   if (run('git', ['status', '--porcelain'], root) !== '')
     throw new Error('There are changes that are not committed.');
+  const earlier = earlierRelease(out);
   const folder = mkdtempSync(join(tmpdir(), 'handoff-release-'));
   // Its name gets into the SBOM.
   const tree = join(folder, 'handoff-gateway');
+  const made = join(folder, 'release');
   try {
     mkdirSync(tree);
+    mkdirSync(made);
     execFileSync('sh', ['-c', `git archive HEAD | tar -x -C '${tree}'`], { cwd: root });
     symlinkSync(join(root, 'node_modules'), join(tree, 'node_modules'));
     const version = oneVersion(tree);
-    empty(out);
-    writeFileSync(join(out, 'VERSION'), `${version} ${run('git', ['rev-parse', 'HEAD'], root)}\n`);
+    writeFileSync(join(made, 'VERSION'), `${version} ${run('git', ['rev-parse', 'HEAD'], root)}\n`);
     writeFileSync(
-      join(out, 'CHANGES.md'),
+      join(made, 'CHANGES.md'),
       changesOf(readFileSync(join(tree, 'CHANGELOG.md'), 'utf8'), version, isCheck),
     );
-    copyFileSync(baseline(tree, isCheck), join(out, 'openapi.json'));
-    run('npm', ['pack', '--silent', '--pack-destination', out], join(tree, 'client'));
-    writeFileSync(join(out, 'sbom.cdx.json'), sbom(tree));
-    const files = readdirSync(out).toSorted();
-    const sums = files.map((name) => `${sha256(join(out, name))}  ${name}\n`);
-    writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+    copyFileSync(baseline(tree, isCheck), join(made, 'openapi.json'));
+    run('npm', ['pack', '--silent', '--pack-destination', made], join(tree, 'client'));
+    writeFileSync(join(made, 'sbom.cdx.json'), sbom(tree));
+    const files = readdirSync(made).toSorted();
+    const sums = files.map((name) => `${sha256(join(made, name))}  ${name}\n`);
+    writeFileSync(join(made, sumsFile), sums.join(''));
+    mkdirSync(out, { recursive: true });
+    for (const name of earlier) rmSync(join(out, name));
+    for (const name of [...files, sumsFile]) copyFileSync(join(made, name), join(out, name));
   } finally {
     rmSync(folder, { recursive: true });
   }
 }
 
-/** The folder may be anybody's: nothing is taken out of it but an earlier release. */
-function empty(out: string): void {
-  mkdirSync(out, { recursive: true });
+/** Names of an earlier release in the folder, which may be anybody's: throws where it has anything else in it. */
+function earlierRelease(out: string): string[] {
+  if (!existsSync(out)) return [];
   const names = readdirSync(out);
-  if (names.length > 0 && !names.includes('VERSION'))
+  const sums = names.includes(sumsFile) ? readFileSync(join(out, sumsFile), 'utf8') : '';
+  const released = new Set([
+    sumsFile,
+    ...[...sums.matchAll(/^[0-9a-f]{64} {2}(.+)$/gm)].map(([, name]) => name),
+  ]);
+  if (names.some((name) => !released.has(name)))
     throw new Error(`${out} has other files than a release in it: name another folder with --out.`);
-  for (const name of names) rmSync(join(out, name), { recursive: true });
+  return names;
 }
 
 /** The version of the service, which its parts share. */

@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readSync } from 'node:fs';
 import type { TSchema } from 'typebox';
 import { Settings } from 'typebox/system';
 import { Value } from 'typebox/value';
@@ -347,13 +347,26 @@ export function readResources(file: string | undefined, ownerMatch?: OwnerRule['
 
 function readMapping(file: string): string {
   try {
-    // Not read before its size is known: it may be any file.
-    const { size } = statSync(file);
-    if (size <= maxMappingBytes) return readFileSync(file, 'utf8');
+    const text = readStart(file, maxMappingBytes + 1);
+    if (text.length <= maxMappingBytes) return text.toString();
   } catch (error) {
     throw new MappingError([
       `crm.mappingFile (CRM_MAPPING_FILE): can't be read: ${(error as Error).message}`,
     ]);
   }
   throw new MappingError([`crm.mappingFile (CRM_MAPPING_FILE): has more than ${maxMappingBytes} bytes`]);
+}
+
+/** At most so many bytes: it may be any file, a device that never ends too. */
+function readStart(file: string, most: number): Buffer {
+  const opened = openSync(file, 'r');
+  try {
+    const bytes = Buffer.alloc(most);
+    let length = 0;
+    for (let read = -1; read !== 0 && length < most; length += read)
+      read = readSync(opened, bytes, length, most - length, null);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(opened);
+  }
 }

@@ -104,6 +104,10 @@ describe('settings', () => {
     assert.equal(loadSettings({ HANDOFF_ENVIRONMENT: 'prod\r' }, file).crm.clientId, 'prod');
   });
 
+  test('a part that is no object is named', () => {
+    assert.deepEqual(faultsOf({}, configFile({ crm: 'x' })), ['crm: must be an object']);
+  });
+
   test('every fault is named at once, with its variable', () => {
     const file = configFile({ prot: 1, crm: { url: 'x' }, environments: { prod: { hots: 1 }, qa: {} } });
     const faults = faultsOf(

@@ -161,6 +161,8 @@ test('whatever stops the service waits longer than it takes', () => {
   for (const time of times) assert.ok(time > fallback);
   assert.match(
     sources,
-    new RegExp(`add 10 \\(get \\.Values\\.settings "SHUTDOWN_SECONDS" \\| default ${fallback} `),
+    new RegExp(
+      `add 10 \\(max \\(get \\.Values\\.settings "SHUTDOWN_SECONDS" \\| default ${fallback} .*"DRAIN_SECONDS"`,
+    ),
   );
 });

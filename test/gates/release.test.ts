@@ -73,6 +73,13 @@ describe('a release', { skip: isOld }, () => {
     writeFileSync(file, 'mine');
     await assert.rejects(release('--check', '--out', folder), /has other files than a release in it/);
     assert.equal(readFileSync(file, 'utf8'), 'mine');
+    // A release, and a note beside it.
+    const out = join(folder, 'noted');
+    await release('--check', '--out', out);
+    await release('--check', '--out', out);
+    writeFileSync(join(out, 'note.txt'), 'mine');
+    await assert.rejects(release('--check', '--out', out), /has other files than a release in it/);
+    assert.equal(readFileSync(join(out, 'note.txt'), 'utf8'), 'mine');
   });
 
   test('is refused for a version without changes, and with changes that are not committed', async () => {

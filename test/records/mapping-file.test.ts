@@ -6,7 +6,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { parse, stringify } from 'yaml';
 import { resourcesOf } from '../../src/records/mapping.ts';
-import { maxMappingBytes, parseMapping } from '../../src/records/mapping-file.ts';
+import { maxMappingBytes, parseMapping, readResources } from '../../src/records/mapping-file.ts';
 import { creationSchema } from '../../src/records/representation.ts';
 import type { Field } from '../../src/records/resource.ts';
 import { countWork } from '../support/count-work.ts';
@@ -220,6 +220,7 @@ resources:
       faultsOf(`#${'x'.repeat(maxMappingBytes)}`).join('\n'),
       /^1:1 the file has more than 262144 bytes$/,
     );
+    assert.throws(() => readResources('/dev/zero'), /has more than 262144 bytes/);
     const bomb = [
       'a: &a0 [x]',
       ...[...Array(9).keys()].map((n) => `b${n}: &a${n + 1} [${Array(9).fill(`*a${n}`).join()}]`),

@@ -99,9 +99,10 @@ function flatten(
     for (const [name, value] of Object.entries(part)) {
       const key = path === '' ? name : `${path}.${name}`;
       if (Object.hasOwn(table, key)) found.push([key, value]);
-      else if (isObject(value) && Object.keys(table).some((known) => known.startsWith(`${key}.`)))
-        walk(value, key);
-      else faults.push(`${prefix}${key}: there is no such setting${suggest(table, key)}`);
+      else if (Object.keys(table).some((known) => known.startsWith(`${key}.`))) {
+        if (isObject(value)) walk(value, key);
+        else faults.push(`${prefix}${key}: must be an object`);
+      } else faults.push(`${prefix}${key}: there is no such setting${suggest(table, key)}`);
     }
   };
   walk(object, '');

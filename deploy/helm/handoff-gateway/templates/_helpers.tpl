@@ -57,9 +57,9 @@ annotations:
 {{- end -}}
 {{- end -}}
 
-{{/* The pod has to live longer than the service takes to stop (25 s unless set). */}}
+{{/* The pod has to live longer than the service takes to stop (25 s unless set), and longer than it goes on serving. */}}
 {{- define "handoff.stopSeconds" -}}
-{{- add 10 (get .Values.settings "SHUTDOWN_SECONDS" | default 25 | float64 | ceil | int) -}}
+{{- add 10 (max (get .Values.settings "SHUTDOWN_SECONDS" | default 25 | float64 | ceil | int) (get .Values.settings "DRAIN_SECONDS" | default 5 | float64 | ceil | int)) -}}
 {{- end -}}
 
 {{- define "handoff.env" -}}
