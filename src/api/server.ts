@@ -40,19 +40,19 @@ import {
   countOpenly,
   requireByBody,
 } from './pipeline/authentication.ts';
-import {
-  forgetTypeOfEmptyBody,
-  leavesMuchUnread,
-  maxBodyBytes,
-  readBodies,
-  requireBody,
-} from './pipeline/body.ts';
+import { forgetTypeOfEmptyBody, leavesMuchUnread, maxBodyBytes, readBodies } from './pipeline/body.ts';
 import { takeOverCount } from './pipeline/pass-on.ts';
 import type { Limits } from './pipeline/rate-limit.ts';
 import { readActor, readIdempotencyKey, refuseUnknownPaths, requireHost } from './pipeline/request-head.ts';
 import { observeRefused, observeRequests, requestIdOf } from './pipeline/request-log.ts';
 import { runRoute } from './pipeline/run-route.ts';
-import { boundFaults, formats, readOnlyFields, readQueryValues } from './pipeline/schema-faults.ts';
+import {
+  boundFaults,
+  formats,
+  readOnlyFields,
+  readQueryValues,
+  requireBody,
+} from './pipeline/schema-faults.ts';
 import { SecretWrites } from './pipeline/secret-writes.ts';
 import { deprecationHeaders, type Route, type Step } from './route.ts';
 import { checkWithoutTls } from './tls/client-certificates.ts';

@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { samplesOf } from '../support/metrics-lint.ts';
 import { listOperations } from '../support/operations.ts';
+import { assertProblem } from '../support/problems.ts';
 import { connectRaw, type RawAnswer, type RawClient } from '../support/raw-client.ts';
 
 describe('requests that nobody should send', () => {
@@ -49,6 +50,19 @@ describe('requests that nobody should send', () => {
     assert.equal(line?.facts['status'], answer.status);
     return { answer, result: line.facts['result'] };
   }
+
+  test('a body that is not taken has each of its members named', async () => {
+    const many = Array.from({ length: 20 }, (_, n) => `m${n}`);
+    for (const [body, ...pointers] of [
+      [{ surprise: 1, 'a/b': 2 }, '#/surprise', '#/a~1b'],
+      [[1], '#'],
+      [Object.fromEntries([...many, 'more'].map((name) => [name, 1])), ...many.map((name) => `#/${name}`)],
+    ] as [object, ...string[]][]) {
+      const headers = { 'idempotency-key': randomUUID() };
+      const sent = gateway.request(`/v1/quotes/${randomUUID()}`, { method: 'DELETE', body, headers });
+      await assertProblem(await sent, 400, 'invalid_request', ...pointers);
+    }
+  });
 
   test('a content type and no body are an empty body, on every path and with every method', async () => {
     const operations = await listOperations(gateway.url);

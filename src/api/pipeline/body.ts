@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { clearTimeout, setTimeout } from '../../platform/base/chance.ts';
-import { isObject } from '../../platform/base/json-text.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import type { Connections } from '../connections/lingering-close.ts';
 import type { Route, Step } from '../route.ts';
@@ -87,26 +86,6 @@ export function forgetTypeOfEmptyBody({ request: { body }, bodyOptional }: Route
     const isEmpty =
       headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
     if (isEmpty) delete headers['content-type'];
-  };
-}
-
-function isEmptyObject(body: unknown): boolean {
-  return isObject(body) && Object.keys(body).length === 0;
-}
-
-/** A body that the route can't use is refused, not ignored: its sender expects an effect. */
-export function requireBody({ request: { body: schema }, bodyOptional }: Route): Step {
-  return (request) => {
-    // Some clients send one with every write.
-    if (schema === undefined && isEmptyObject(request.body)) request.body = undefined;
-    if (schema === undefined && request.body !== undefined) {
-      throw new Problem('invalid_request', 'This operation takes no body; leave it out.', {
-        errors: [{ pointer: '#', message: "isn't known; leave it out" }],
-      });
-    }
-    if (schema === undefined || request.body !== undefined) return;
-    if (!bodyOptional) throw new Problem('malformed_json', 'The body is missing.');
-    request.body = {};
   };
 }
 

@@ -1,6 +1,6 @@
 import type { FastifyError, FastifySchemaValidationError } from 'fastify';
 import type { TSchema } from 'typebox';
-import { eachField, eachItem, startOfValue } from '../../platform/base/json-text.ts';
+import { eachField, eachItem, isObject, startOfValue } from '../../platform/base/json-text.ts';
 import { momentRule, readMoment } from '../../platform/base/moment.ts';
 import { type Fault, Problem } from '../../platform/base/problem.ts';
 import { isUuid, isVisible, visibleRule } from '../../platform/base/text.ts';
@@ -95,8 +95,7 @@ function cut(place: Place, schema: Schema, value: unknown): unknown {
   if (typeof value === 'string') return cutText(schema, value);
   const opening = place.json[place.at];
   if (Array.isArray(value)) return opening === '[' ? cutItems(place, schema, value) : value;
-  const isObject = typeof value === 'object' && value !== null && opening === '{';
-  return isObject ? cutFields(place, schema, value as Record<string, unknown>) : value;
+  return isObject(value) && opening === '{' ? cutFields(place, schema, value) : value;
 }
 
 /** A character takes two UTF-16 units at most. */
@@ -136,6 +135,36 @@ function cutFields({ json, at }: Place, schema: Schema, value: Record<string, un
   // These fill the report; of the known fields it only lists those that are missing.
   const present = Object.keys(properties).filter((name) => Object.hasOwn(value, name));
   return Object.fromEntries([...unknown, ...present].map((name) => [name, null]));
+}
+
+function isEmptyObject(body: unknown): boolean {
+  return isObject(body) && Object.keys(body).length === 0;
+}
+
+/** A body that the route can't use is refused, not ignored: its sender expects an effect. */
+export function requireBody({ request: { body: schema }, bodyOptional }: Route): Step {
+  return (request) => {
+    // Some clients send one with every write.
+    if (schema === undefined && isEmptyObject(request.body)) request.body = undefined;
+    if (schema === undefined && request.body !== undefined) throw takesNoBody(request.body);
+    if (schema === undefined || request.body !== undefined) return;
+    if (!bodyOptional) throw new Problem('malformed_json', 'The body is missing.');
+    request.body = {};
+  };
+}
+
+function takesNoBody(body: unknown): Problem {
+  const names = isObject(body) ? Object.keys(body) : [undefined];
+  const errors = names.slice(0, maxFaults).map((additionalProperty) => {
+    const failure = {
+      keyword: 'additionalProperties',
+      schemaPath: '',
+      instancePath: '',
+      params: { additionalProperty },
+    };
+    return toFault(pathOf(failure), messageOf(failure), 'body');
+  });
+  return new Problem('invalid_request', 'This operation takes no body; leave it out.', { errors });
 }
 
 /**

@@ -212,8 +212,10 @@ export class CrmClient {
       'handoff.crm.records': request.records ?? 1,
     });
     let outcome = 'ok';
+    let isCounted = true;
     try {
       const answer = await this.#sendHttp(request, token, { timeoutMs, span });
+      isCounted = !isOfFront(answer);
       span.set({ 'http.response.status_code': answer.status });
       this.#gate.noteUsage(answer);
       this.time.note(answer);
@@ -224,7 +226,7 @@ export class CrmClient {
       outcome = error instanceof CrmFailure ? error.kind : 'error';
       throw error;
     } finally {
-      noteMetered(this.#options, request, call, outcome);
+      if (isCounted && outcome !== 'unreachable') noteMetered(this.#options, request, call);
       const ms = monotonicMs() - started;
       call.crmMs += ms;
       metrics.crmCallDuration.observe({ operation: request.operation, outcome }, ms / 1000);
@@ -299,13 +301,13 @@ function timeFor({ notAfter }: CrmRequest, call: Call, longestMs: number): numbe
   throw new CrmFailure('late', 'no time was left for the call');
 }
 
-function noteMetered(
-  { metrics, onMetered }: ClientOptions,
-  request: CrmRequest,
-  call: Call,
-  outcome: string,
-): void {
-  if (outcome === 'unreachable' || !isMetered(request)) return;
+/** A page in place of JSON: what stands before the org has answered, and the org has counted no call. */
+function isOfFront({ status, body }: CrmAnswer): boolean {
+  return status >= 500 && typeof body === 'string';
+}
+
+function noteMetered({ metrics, onMetered }: ClientOptions, request: CrmRequest, call: Call): void {
+  if (!isMetered(request)) return;
   metrics.crmCalls.inc({ operation: request.operation });
   onMetered(request.operation, sharersOf(call));
 }

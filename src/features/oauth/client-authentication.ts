@@ -49,11 +49,17 @@ export function createClientAuthentication(options: ClientAuthenticationOptions)
         'invalid_request',
         'Authenticate in one way only: by header, client_secret or client_assertion.',
       );
-    if (authorization !== undefined) return byHeader(authorization, fields.get('client_id'), options);
-    if (assertion !== undefined) return byAssertion(assertion, fields, options);
-    return byPair(fields.get('client_id'), secret, options);
+    const byForm = () => byPair(fields.get('client_id'), secret, options);
+    const bySigned = () => (assertion === undefined ? byForm() : byAssertion(assertion, fields, options));
+    const found = await (authorization === undefined
+      ? bySigned()
+      : byHeader(authorization, fields.get('client_id'), options));
+    return found.result === 'accepted' ? found : { advice: howToAuthenticate, ...found };
   };
 }
+
+const howToAuthenticate =
+  'Authenticate as a client that exists, by Authorization: Basic, client_secret or client_assertion.';
 
 async function byPair(
   apiKey: string | undefined,

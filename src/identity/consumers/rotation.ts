@@ -8,8 +8,8 @@ const maxPairs = 150;
 /** Pairs valid at once; the rest is for expired ones, which stay listed. */
 const maxValid = 120;
 
-/** Longest grace window, a year; the setting has the same bound. */
-export const maxGraceWindowHours = 8760;
+/** Longest grace window, a hundred years: dates beyond may be none. */
+export const maxGraceWindowHours = 876_000;
 
 /**
  * The consumer with a new active pair. Every pair that was active becomes rotated and expires after the grace window

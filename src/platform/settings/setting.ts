@@ -47,7 +47,7 @@ export const secretName = like(
   200,
 );
 export const port = Type.Integer({ minimum: 0, maximum: 65_535 });
-export const hours = Type.Number({ minimum: 0, maximum: 8760 });
+export const hours = Type.Number({ minimum: 0, maximum: 876_000 });
 export const days = Type.Number({ minimum: 1, maximum: 3650 });
 export const seconds = (minimum: number, maximum: number) => Type.Number({ minimum, maximum });
 export const oneOf = <T extends string[]>(...values: [...T]) => Type.Enum(values);

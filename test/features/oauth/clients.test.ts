@@ -247,7 +247,8 @@ describe('tokens', () => {
       for (const [what, fields] of Object.entries(wrong)) {
         const response = await calls.ask(fields);
         assert.equal(response.headers.get('www-authenticate'), null, what);
-        await calls.assertError(response, 401, 'invalid_client');
+        const { error_description } = await calls.assertError(response, 401, 'invalid_client');
+        assert.match(error_description, /^Authenticate as a client that exists/);
       }
       for (const authorization of [
         'Basic',

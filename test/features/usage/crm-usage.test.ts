@@ -60,6 +60,8 @@ test('every metered call is charged to those whose requests shared it, and the s
     effect: { kind: 'error', status: 503, errorCode: 'SERVER_UNAVAILABLE', message: 'later' },
     times: 3,
   });
+  // A page of what stands before the org: no call.
+  await gateway.org.arm({ match: { path: 'query' }, effect: { kind: 'down' }, times: 2 });
   await gateway.org.arm({ match: { operation: 'create' }, effect: { kind: 'loseAnswer' } });
   const writes = Array.from({ length: 12 }, async (_, n) => {
     const as = n % 3 === 0 ? one : other;

@@ -117,7 +117,7 @@ describe('POST /v1/admin/consumers/:id/rotate', () => {
     const { id, apiKey } = await createConsumer(gateway);
     const path = `/v1/admin/consumers/${id}/rotate`;
     const send = (body: object | string) => gateway.request(path, { as: gateway.admin, body });
-    for (const graceWindowHours of [-1, '1', null, 8761]) {
+    for (const graceWindowHours of [-1, '1', null, 876_001]) {
       await assertProblem(await send({ graceWindowHours }), 400, 'invalid_request', '#/graceWindowHours');
     }
     await assertProblem(await send({ hours: 1 }), 400, 'invalid_request', '#/hours');
