@@ -162,7 +162,7 @@ export async function checkDiningPartner(
 ): Promise<string> {
   const http = createHttp(checkMs);
   const { secrets, passwordSecret: name } = options;
-  const password = createPassword({ secrets, name, refreshSeconds: checkMs });
+  const password = createPassword({ secrets, name, refreshSeconds: checkMs / 1000 });
   const server = createBookingServer({ ...options, http, password, onOutcome: () => undefined });
   try {
     await server.send(methods.healthCheck, undefined, startCall('doctor', undefined, checkMs));
