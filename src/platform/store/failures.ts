@@ -3,8 +3,10 @@ import { Problem } from '../base/problem.ts';
 /** PostgreSQL has ended a statement that took too long (query_canceled). */
 const tooSlow = '57014';
 const uniqueViolation = '23505';
+/** A write met a standby, or a server that takes no writes now (read_only_sql_transaction). */
+const readOnly = '25006';
 
-/** Network errors, and what PostgreSQL answers while it starts, stops or has no connection to spare. */
+/** Network errors, and what PostgreSQL answers while it starts, stops, takes no writes or has no connection to spare. */
 const passingCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -14,7 +16,7 @@ const passingCodes = new Set([
   'EPIPE',
   'EHOSTUNREACH',
 ]);
-const passingStates = /^(57P0[1-3]|53300|08...)$/;
+const passingStates = /^(25006|57P0[1-3]|53300|08...)$/;
 
 /** Whether another row has a value that must be unique. */
 export function isDuplicate(error: unknown): boolean {
@@ -24,6 +26,11 @@ export function isDuplicate(error: unknown): boolean {
 /** Whether the database ended the statement at its time limit: one with fewer rows may succeed. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && (error as { code?: string }).code === tooSlow;
+}
+
+/** Whether the connection leads to a server that takes no writes: after a failover another one may. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof Error && (error as { code?: string }).code === readOnly;
 }
 
 /** Whether an error says that the database took too long: requests that wait beside this one would wait in vain too. */

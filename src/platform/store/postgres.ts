@@ -3,7 +3,7 @@ import { Pool, type PoolConfig, type QueryConfig } from 'pg';
 import { monotonicMs } from '../base/chance.ts';
 import type { Log } from '../observability/log.ts';
 import type { AppliedMigration, Database } from './database.ts';
-import { isHung } from './failures.ts';
+import { isHung, isReadOnly } from './failures.ts';
 import { createHistory, selectApplied } from './migrate.ts';
 
 /** Number of the advisory lock under which one process migrates; any constant will do. */
@@ -22,6 +22,13 @@ const requestLimits = {
 /** For how long after a statement without an answer no request waits for another one, in milliseconds. */
 const pauseMs = 1000;
 const jobConnections = 4;
+/** Fails as a write would, so that a connection that a failover has left on the wrong server is closed. */
+const refuseReadOnly = `
+  do $$ begin
+    if current_setting('transaction_read_only') = 'on' then
+      raise 'the database is read-only' using errcode = 'read_only_sql_transaction';
+    end if;
+  end $$`;
 /** As `preparedAs` of statements.ts writes it. */
 const preparedAs = /^\s*\/\* prepared as (\S+) \*\//;
 
@@ -69,7 +76,7 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
     checkHealth: async () => {
       const client = await bounded.connect();
       try {
-        await client.query('select 1', []);
+        await client.query(refuseReadOnly, []);
       } finally {
         client.release();
       }
@@ -102,7 +109,8 @@ async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>
  * The pool as Kysely sees it. All that is done with a connection, getting it included, has this many milliseconds. A
  * statement that got no answer by then leaves its connection hanging, and the next user of it would wait as long: such a
  * connection takes no further statement, not even a rollback, and is closed rather than given back. For a second, or
- * until another statement is answered, every other request that needs the database is refused without waiting.
+ * until another statement is answered, every other request that needs the database is refused without waiting. A
+ * connection to a server that takes no writes is closed too: a new one may find the server that does.
  */
 function boundedPool(pool: Pool, ms: number): PostgresPool {
   let hungAt = Number.NEGATIVE_INFINITY;
@@ -118,6 +126,7 @@ function boundedPool(pool: Pool, ms: number): PostgresPool {
       if (started - hungAt < pauseMs) throw new Error('the last statement met a timeout just now');
       const client = await pool.connect().catch(noteHang);
       let hung: Error | undefined;
+      let refused: Error | undefined;
       const query = async (text: string, values: unknown[]) => {
         if (hung) throw hung;
         const [, name] = preparedAs.exec(text) ?? [];
@@ -129,10 +138,11 @@ function boundedPool(pool: Pool, ms: number): PostgresPool {
           return result;
         } catch (error) {
           if (error instanceof Error && error.message === 'Query read timeout') hung = error;
+          if (isReadOnly(error)) refused = error as Error;
           return hung ? noteHang(error) : Promise.reject(error);
         }
       };
-      return { query, release: () => client.release(hung) } as unknown as PostgresPoolClient;
+      return { query, release: () => client.release(hung ?? refused) } as unknown as PostgresPoolClient;
     },
   };
 }
