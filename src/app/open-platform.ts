@@ -20,7 +20,7 @@ import { type SecretsManager, SecretsUnavailable } from '../platform/secrets/sec
 import type { Settings } from '../platform/settings/table.ts';
 import type { Database } from '../platform/store/database.ts';
 import { readsSocket, serveReads } from '../platform/store/database-reads.ts';
-import { isUnavailable } from '../platform/store/failures.ts';
+import { isLocked, isUnavailable } from '../platform/store/failures.ts';
 import { migrate } from '../platform/store/migrate.ts';
 
 export interface Stores {
@@ -122,7 +122,7 @@ async function openDatabase({ settings, log, opened, stopping, stores }: Process
   opened.defer(() => database.close());
   await waitUntilAvailable(() => migrate(database), {
     what: 'the database',
-    isPassing: isUnavailable,
+    isPassing: (error) => isUnavailable(error) || isLocked(error),
     signal: stopping,
     log,
   });

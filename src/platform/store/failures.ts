@@ -3,6 +3,8 @@ import { Problem } from '../base/problem.ts';
 /** PostgreSQL has ended a statement that took too long (query_canceled). */
 const tooSlow = '57014';
 const uniqueViolation = '23505';
+/** A lock was not free within `lock_timeout` (lock_not_available). */
+const locked = '55P03';
 /** A write met a standby, or a server that takes no writes now (read_only_sql_transaction). */
 const readOnly = '25006';
 
@@ -26,6 +28,11 @@ export function isDuplicate(error: unknown): boolean {
 /** Whether the database ended the statement at its time limit: one with fewer rows may succeed. */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof Error && (error as { code?: string }).code === tooSlow;
+}
+
+/** Whether another transaction kept a row or a table for too long. */
+export function isLocked(error: unknown): boolean {
+  return error instanceof Error && (error as { code?: string }).code === locked;
 }
 
 /** Whether the connection leads to a server that takes no writes: after a failover another one may. */

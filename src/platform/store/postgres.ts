@@ -22,6 +22,18 @@ const requestLimits = {
 /** For how long after a statement without an answer no request waits for another one, in milliseconds. */
 const pauseMs = 1000;
 const jobConnections = 4;
+/** Without a limit for its statements, nor for the wait for another process's: keep-alive notices a server that is gone. */
+const migrationLimits = {
+  max: 1,
+  connectionTimeoutMillis: 3000,
+  keepAliveInitialDelayMillis: 10_000,
+  idle_in_transaction_session_timeout: 10_000,
+};
+/**
+ * How long a migration waits for a table at most, in milliseconds: requests of other replicas wait behind it. Longer than a
+ * statement of a job may take.
+ */
+const longestLockMs = 12_000;
 /** Fails as a write would, so that a connection that a failover has left on the wrong server is closed. */
 const refuseReadOnly = `
   do $$ begin
@@ -72,7 +84,7 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
     sql: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: bounded }) }),
     bulk: new Kysely<unknown>({ dialect: new PostgresDialect({ pool: boundedPool(jobs, 12_000) }) }),
     execute: (text, values) => jobs.query(text, values),
-    migrate: (statements) => migrateOn(jobs, statements),
+    migrate: (statements) => migrateOn(open(migrationLimits), statements),
     checkHealth: async () => {
       const client = await bounded.connect();
       try {
@@ -85,13 +97,15 @@ export function openPostgres({ url, log, maxConnections = 10 }: PostgresOptions)
   };
 }
 
+/** Ends the pool. */
 async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>[0]): Promise<void> {
   const client = await pool.connect();
   let broken: Error | undefined;
   try {
-    // Waiting for another process that migrates may take longer than any other statement.
-    await client.query('begin; set local statement_timeout = 0');
+    // Roles may have limits of their own.
+    await client.query('begin; set local statement_timeout = 0; set local lock_timeout = 0');
     await client.query(`select pg_advisory_xact_lock(${migrationLock})`);
+    await client.query(`set local lock_timeout = ${longestLockMs}`);
     await client.query(createHistory);
     const { rows } = await client.query<AppliedMigration>(selectApplied);
     for (const statement of statements(rows)) await client.query(statement);
@@ -102,6 +116,7 @@ async function migrateOn(pool: Pool, statements: Parameters<Database['migrate']>
   } finally {
     // A connection in the middle of a failed transaction is not given back but closed.
     client.release(broken);
+    await pool.end();
   }
 }
 

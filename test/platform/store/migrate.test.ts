@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { Client } from 'pg';
 import type { Database } from '../../../src/platform/store/database.ts';
+import { isLocked, isUnavailable } from '../../../src/platform/store/failures.ts';
 import { compareSchema, migrate } from '../../../src/platform/store/migrate.ts';
 import { openPostgres } from '../../../src/platform/store/postgres.ts';
 import { recordLog } from '../../support/log.ts';
 import { startPostgres } from '../../support/postgres.ts';
+import { startTcpProxy } from '../../support/tcp-proxy.ts';
 
 const postgres = await startPostgres({ empty: true });
 after(() => postgres?.stop());
@@ -60,6 +63,52 @@ describe('migrations', { skip: !postgres && 'no PostgreSQL' }, () => {
       row.ends_at?.toISOString(),
     ]);
     assert.deepEqual(Object.fromEntries(ends), starts);
+  });
+
+  const migrateThroughProxy = async (t: TestContext) => {
+    const proxy = await startTcpProxy(postgres?.url as string);
+    const through = openPostgres({ url: proxy.url, log: recordLog().log });
+    t.after(async () => {
+      await through.close();
+      await proxy.close();
+    });
+    const hold = proxy.holdRequests('pg_advisory_xact_lock');
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const migrating = migrate(through);
+    migrating.catch(() => {});
+    await hold.hit();
+    return { hold, proxy, migrating };
+  };
+
+  test('take as long as they need, and so does the wait for another process', async (t) => {
+    const { hold, migrating } = await migrateThroughProxy(t);
+    t.mock.timers.tick(3_600_000);
+    hold.release();
+    await migrating;
+  });
+
+  test('end where the server goes away meanwhile, and may be tried again', async (t) => {
+    const { proxy, migrating } = await migrateThroughProxy(t);
+    await proxy.cut();
+    await assert.rejects(migrating, isUnavailable);
+  });
+
+  test('wait 12 seconds for a table at most, and then say so', async () => {
+    const seen = `
+      create table seen as select name, setting from pg_settings where name in ('statement_timeout', 'lock_timeout')`;
+    await database.migrate(() => [seen]);
+    const { rows } = await database.execute('select name, setting from seen order by name');
+    await database.execute('drop table seen');
+    assert.deepEqual(rows, [
+      { name: 'lock_timeout', setting: '12000' },
+      { name: 'statement_timeout', setting: '0' },
+    ]);
+    const other = new Client({ connectionString: postgres?.url });
+    await other.connect();
+    await other.query('begin; lock table locks');
+    const migrating = database.migrate(() => ['set local lock_timeout = 1', 'lock table locks']);
+    await assert.rejects(migrating, isLocked);
+    await other.end();
   });
 
   const add = (oldest: string) =>
