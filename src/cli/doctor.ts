@@ -56,9 +56,18 @@ function missingPackageOf(error: unknown): string | undefined {
 function withoutPasswords(text: string, { settings }: DoctorContext): string {
   const passwords = [settings?.databaseUrl, settings?.redisUrl].flatMap((url) => {
     const password = URL.parse(url ?? '')?.password;
-    return password ? [url as string, password, decodeURIComponent(password)] : [];
+    return password ? [url as string, password, decoded(password)] : [];
   });
   return passwords.reduce((shown, password) => shown.replaceAll(password, '(hidden)'), text);
+}
+
+/** As it is where a `%` in it begins no escape: drivers take that too. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function show({ name, state, detail }: Finding): string {

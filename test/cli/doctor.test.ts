@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { closeServer, listen } from '../../simulators/shared/server.ts';
-import type { Finding } from '../../src/cli/doctor.ts';
 import { noteOrg } from '../../src/crm/token/token-provider.ts';
 import { createAuthenticatedCache, loadCacheKeys } from '../../src/platform/cache/authenticated.ts';
 import { createRedisCache } from '../../src/platform/cache/redis.ts';
@@ -15,9 +14,9 @@ import { createFileSecretsManager } from '../../src/platform/secrets/file.ts';
 import { member } from '../../src/records/members.ts';
 import { booking, quote } from '../../src/records/quotes-and-bookings.ts';
 import { certificateOf } from '../support/certificates.ts';
-import { CommandLine } from '../support/command-line.ts';
 import { describedFor } from '../support/described.ts';
 import { partnerCredentials, startOwnPartner } from '../support/dining-partner.ts';
+import { useDoctor } from '../support/doctor.ts';
 import { createInstallation, type Installation } from '../support/gateway-process.ts';
 import { recordLog } from '../support/log.ts';
 import { embedded } from '../support/own-database.ts';
@@ -26,30 +25,7 @@ import { copyEmptyDatabase } from '../support/pglite.ts';
 import { freePort } from '../support/ports.ts';
 import { startRedis } from '../support/redis.ts';
 
-interface Visit {
-  code: number;
-  output: string;
-  ok: boolean;
-  find(name: string): Finding;
-}
-
-/** Runs `handoff doctor --json`. */
-async function visit(dataDir: string, env: NodeJS.ProcessEnv): Promise<Visit> {
-  const { code, output } = await run(dataDir, env, '--json');
-  const { ok, checks } = JSON.parse(output) as { ok: boolean; checks: Finding[] };
-  const find = (name: string) => checks.find((finding) => finding.name === name) as Finding;
-  return { code, output, ok, find };
-}
-
-const commands = new CommandLine();
-after(() => commands.stop());
-
-async function run(dataDir: string, env: NodeJS.ProcessEnv, ...args: string[]) {
-  const command = ['--config', join(dataDir, 'config.json'), 'doctor', ...args];
-  const { code, stdout, stderr } = await commands.run(command, { env: { DATA_DIR: dataDir, ...env } });
-  assert.equal(stderr, '');
-  return { code, output: stdout };
-}
+const { commands, run, visit } = useDoctor();
 
 describe('handoff doctor, with an org', () => {
   let dataDir: string;
@@ -329,22 +305,22 @@ describe('handoff doctor, with an org', () => {
     );
   });
 
-  test('a key that is none, stores that are unavailable, and no password in what is said', async () => {
-    const port = await freePort();
-    const password = 'hunter2-pass';
-    const env = {
-      ...own.env,
-      CRM_PRIVATE_KEY_SECRET: 'crm/none',
-      DATABASE_URL: `postgres://u:${password}@127.0.0.1:${port}/x`,
-      REDIS_URL: `redis://:${password}@127.0.0.1:${port}`,
-    };
-    const { code, output, find } = await visit(dataDir, env);
-    assert.equal(code, 1);
-    for (const name of ['database', 'cache', 'Salesforce private key'])
-      assert.equal(find(name).state, 'failed', name);
-    assert.match(find('Salesforce private key').detail, /crm\/none doesn't exist/);
-    assert.doesNotMatch(output, new RegExp(`${password}|PRIVATE KEY`));
-  });
+  for (const password of ['hunter2-pass', 'hunter2%zz'])
+    test(`a key that is none, stores that are unavailable, and no password in what is said: ${password}`, async () => {
+      const port = await freePort();
+      const env = {
+        ...own.env,
+        CRM_PRIVATE_KEY_SECRET: 'crm/none',
+        DATABASE_URL: `postgres://u:${password}@127.0.0.1:${port}/x`,
+        REDIS_URL: `redis://:${password}@127.0.0.1:${port}`,
+      };
+      const { code, output, find } = await visit(dataDir, env);
+      assert.equal(code, 1);
+      for (const name of ['database', 'cache', 'Salesforce private key'])
+        assert.equal(find(name).state, 'failed', name);
+      assert.match(find('Salesforce private key').detail, /crm\/none doesn't exist/);
+      assert.doesNotMatch(output, new RegExp(`${password}|PRIVATE KEY`));
+    });
 
   test('wrong settings are named, and all else is skipped', async () => {
     const { code, find } = await visit(dataDir, { PORT: 'many', CRM_USERNAME: 'x' });
