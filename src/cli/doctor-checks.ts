@@ -1,5 +1,7 @@
+import { X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { readTlsFiles } from '../api/tls/tls-files.ts';
 import { resourcesFor } from '../app/settings.ts';
 import { explain, factOf, isLoginHost, openCrmCheck, type SignInAddress } from '../crm/crm-check.ts';
 import { orgSimulator, type SimulatedOrg } from '../crm/simulated-org.ts';
@@ -24,11 +26,14 @@ import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';
 import { createMetrics } from '../platform/observability/metrics.ts';
 import { openSecretsManager } from '../platform/secrets/secrets.ts';
+import type { TlsSettings } from '../platform/settings/table.ts';
 import { withSimulated } from '../platform/simulators/simulator.ts';
 import { compareSchema } from '../platform/store/migrate.ts';
+import { checkMayMigrate, checkRights } from '../platform/store/rights.ts';
 import { listOf, resourcesOf } from '../records/mapping.ts';
 
 const purpose = 'handoff doctor';
+const dayMs = 86_400_000;
 
 export const checks: readonly DoctorCheck[] = [
   { name: 'settings', needs: [], run: checkSettings },
@@ -36,6 +41,7 @@ export const checks: readonly DoctorCheck[] = [
   { name: 'keys and consumers', needs: ['secrets manager'], run: checkConsumers },
   { name: 'database', needs: ['settings'], run: checkDatabase },
   { name: 'cache', needs: ['settings'], run: checkCache },
+  { name: 'TLS', needs: ['settings'], run: checkTls },
   { name: 'Salesforce private key', needs: ['secrets manager'], run: checkPrivateKey },
   { name: 'Salesforce certificate', needs: ['Salesforce private key'], run: checkCertificate },
   { name: 'Salesforce sign-in', needs: ['Salesforce private key'], run: checkToken },
@@ -88,12 +94,14 @@ async function checkDatabase(context: DoctorContext): Promise<string> {
   }
   const database = await unlessInUse(openDatabase(settings, context.opened, purpose));
   context.isLocked = !databaseUrl;
+  await checkRights(database);
   const { applied, known, missing, refusal } = await compareSchema(database);
   const what = databaseUrl ? 'PostgreSQL' : 'embedded';
   if (refusal !== undefined) throw new Error(refusal);
   if (applied > known)
     return `${what}, schema version ${applied}, from a newer version that this one is compatible with`;
   if (missing === 0) return `${what}, schema version ${applied}`;
+  await checkMayMigrate(database);
   return `${what}, schema version ${applied} of ${known}; the gateway updates it at its next start`;
 }
 
@@ -106,6 +114,24 @@ async function checkCache(context: DoctorContext): Promise<string> {
   });
   context.cache = cache;
   return 'Redis';
+}
+
+const tlsDays = 14;
+
+async function checkTls(context: DoctorContext): Promise<string> {
+  const { tls } = settingsOf(context);
+  if (tls.certFile === undefined)
+    throw new NothingToCheck("tls.certFile isn't set: the API port is plain HTTP.");
+  const { cert } = (await readTlsFiles(tls as TlsSettings)).context;
+  const { validFromDate, validToDate } = new X509Certificate(String(cert));
+  const end = validToDate.toISOString().slice(0, 10);
+  const left = validToDate.getTime() - wallMs();
+  if (left < 0) throw new Error(`tls.certFile expired on ${end}. Replace it: clients refuse it.`);
+  // Certificates that live for days are renewed when a third of their life is left.
+  const soon = Math.min(tlsDays * dayMs, (validToDate.getTime() - validFromDate.getTime()) / 3);
+  if (left < soon)
+    throw new Error(`tls.certFile expires on ${end}. Renew it; the gateway reads the new one at once.`);
+  return `expires on ${end}`;
 }
 
 async function checkPrivateKey(context: DoctorContext): Promise<string> {
@@ -131,7 +157,7 @@ async function checkCertificate(context: DoctorContext): Promise<string> {
     );
   if (!certificate.fits) throw new Error("The certificate in the private key file doesn't match the key.");
   const end = new Date(certificate.endsAt).toISOString().slice(0, 10);
-  if (certificate.endsAt - wallMs() < certificateDays * 86_400_000)
+  if (certificate.endsAt - wallMs() < certificateDays * dayMs)
     throw new Error(`It expires on ${end}. See "A new certificate" in salesforce-org.md.`);
   return `expires on ${end}`;
 }

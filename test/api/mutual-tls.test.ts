@@ -21,7 +21,7 @@ describe('mutual TLS', () => {
     server = await certificates.issue('server', authority);
     client = await certificates.issue('client', authority);
     other = await certificates.issue('other', authority);
-    expired = await certificates.issueExpired('expired', authority);
+    expired = await certificates.issueEnding('expired', authority, -1);
     stranger = await certificates.issue('stranger', await certificates.authority('foreign'));
   });
   after(() => certificates.remove());

@@ -76,7 +76,7 @@ describe('handoff doctor, with an org', () => {
     assert.equal(forPeople.code, 0);
     assert.match(
       forPeople.output,
-      /^ok {7}settings .*\n(ok .*\n){5}skipped {2}Salesforce certificate .*\n(ok .*\n){4}skipped {2}Salesforce owners .*\nok .*\nskipped {2}dining partner .*dining\.\* isn't set.*\n(ok .*\n){3}$/,
+      /^ok {7}settings .*\n(ok .*\n){4}skipped {2}TLS .*\nok .*\nskipped {2}Salesforce certificate .*\n(ok .*\n){4}skipped {2}Salesforce owners .*\nok .*\nskipped {2}dining partner .*dining\.\* isn't set.*\n(ok .*\n){3}$/,
     );
     const secretFiles = (all: string[]) => all.filter((name) => name.startsWith('secrets/')).sort();
     assert.deepEqual(secretFiles(await readdir(dataDir, { recursive: true })), secretFiles(files));

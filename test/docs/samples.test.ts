@@ -106,6 +106,7 @@ test('doctor says what its page shows', {
     await mkdir(dirname(join(secretsDir, name)), { recursive: true, mode: 0o700 });
     await writeFile(join(secretsDir, name), value, { mode: 0o600 });
   }
+  const privateKeyFile = join(secretsDir, 'crm/staging/private-key');
   const secrets = createFileSecretsManager({ dir: secretsDir });
   opened.defer(() => secrets.close());
   const { store } = createConsumers({ secrets, log, metrics: createMetrics(), refreshSeconds: 30 });
@@ -121,6 +122,8 @@ test('doctor says what its page shows', {
     ...{ ...ownEnvironment(), DATA_DIR: dataDir, DATABASE_URL: postgres?.url, REDIS_URL: redis, ...org.env },
     ...{ HANDOFF_ENVIRONMENT: 'staging', DINING_BASE_URL: dining.partner.url },
     DINING_USERNAME: partnerCredentials.username,
+    // It has a certificate and its key, as the port needs them.
+    ...{ TLS_CERT_FILE: privateKeyFile, TLS_KEY_FILE: privateKeyFile },
   };
   const shown = await new Promise<string>((resolve) => {
     const command = [join(root, 'src/cli/main.ts'), 'doctor'];
@@ -131,7 +134,7 @@ test('doctor says what its page shows', {
     text.replaceAll(/\s+/g, ' ').replace(/schema version \d+/, 'schema version …');
   const published = shown
     .replace(secretsDir, '/etc/handoff/secrets')
-    .replace(/ expires on [\d-]+/, ' expires on 2028-03-01')
+    .replaceAll(/ expires on [\d-]+/g, ' expires on 2028-03-01')
     .replace(dining.partner.url, 'https://bookings.partner.example/google')
     .replace(key.kid, 'NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs');
   // The page shows the first check that is skipped, and leaves out the others.

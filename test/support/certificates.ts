@@ -21,8 +21,8 @@ export interface Certificates {
   authority(name: string): Promise<Certificate>;
   /** Signed by the authority; for 127.0.0.1 and for clients alike, unless `names` says for whom: `DNS:a.example`. */
   issue(name: string, authority: Certificate, names?: string): Promise<Certificate>;
-  /** For clients, and over since yesterday. */
-  issueExpired(name: string, authority: Certificate): Promise<Certificate>;
+  /** For clients, begun a year ago; negative days: it has ended. */
+  issueEnding(name: string, authority: Certificate, days: number): Promise<Certificate>;
   remove(): Promise<void>;
 }
 
@@ -48,15 +48,29 @@ export async function createCertificates(): Promise<Certificates> {
       const extensions = [uses, 'basicConstraints=critical,CA:FALSE', `subjectAltName=${names}`];
       return make(name, [...signer(authority), ...extensions.flatMap((text) => ['-addext', text])]);
     },
-    issueExpired: async (name, authority) => {
+    issueEnding: async (name, authority, days) => {
       const csr = join(dir, `${name}.csr`);
       await openssl('openssl', [...request(name), '-new', '-out', csr]);
-      const sign = ['x509', '-req', '-in', csr, '-out', pemOf(name), '-days', '-1'];
-      await openssl('openssl', [...sign, ...signer(authority), '-CAcreateserial']);
+      // The only command of OpenSSL 3.0 that takes a start.
+      const config = [
+        ...['[ca]', 'default_ca = own', '[own]', `database = ${name}.index`, `new_certs_dir = ${dir}`],
+        ...['default_md = sha256', 'rand_serial = yes', 'policy = any', '[any]', 'commonName = supplied'],
+      ];
+      await writeFile(join(dir, `${name}.cnf`), config.join('\n'));
+      await writeFile(join(dir, `${name}.index`), '');
+      const range = ['-startdate', instant(-365), '-enddate', instant(days)];
+      const sign = ['ca', '-batch', '-notext', '-config', `${name}.cnf`, '-in', csr];
+      const from = ['-cert', authority.certFile, '-keyfile', authority.keyFile, '-out', pemOf(name)];
+      await openssl('openssl', [...sign, ...from, ...range], { cwd: dir });
       return readCertificate(dir, name);
     },
     remove: () => rm(dir, { recursive: true, maxRetries: 5 }),
   };
+}
+
+/** So many days from now, as openssl takes it. */
+function instant(days: number): string {
+  return new Date(Date.now() + days * 86_400_000).toISOString().replace(/[-T:]|\.\d+/g, '');
 }
 
 async function readCertificate(dir: string, name: string): Promise<Certificate> {

@@ -94,6 +94,11 @@ function recordOf({ version, name, oldestProgram }: Migration): string {
   );
 }
 
+export function tablesOfMigrations(): string[] {
+  const made = readMigrations().flatMap(({ sql }) => [...sql.matchAll(/^create table (\w+)/gm)]);
+  return ['schema_migrations', ...made.map(([, name]) => String(name))];
+}
+
 /** The number in the first line of a migration; undefined where it says nothing. */
 export function oldestProgramOf(sql: string): number | undefined {
   const [, number] = /^-- Runs with programs from (\d{4}) on\.\n/.exec(sql) ?? [];
