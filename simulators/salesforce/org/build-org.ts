@@ -111,6 +111,7 @@ function buildObject(
     keyPrefix,
     custom: name.endsWith('__c'),
     writeable: described.access !== 'read',
+    deletable: described.access !== 'read' && described.deletable !== false,
     setup: described.setup === true,
     viewAll: described.viewAll !== false,
     ownOnly: described.sharing === 'private' && described.viewAll === false,

@@ -127,6 +127,8 @@ const object = Type.Object(
     sharing: Type.Optional(Type.Enum(['public', 'private'])),
     /** View All Records, of the integration user; it has it if absent. */
     viewAll: Type.Optional(Type.Boolean()),
+    /** Whether the integration user may delete records, if it may write them; true if absent. */
+    deletable: Type.Optional(Type.Boolean()),
     access,
   },
   closed,

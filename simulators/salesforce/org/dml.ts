@@ -47,11 +47,10 @@ function assign(draft: Draft, changes: Changes): void {
   for (const [field, value] of changes) draft[field.name] = value;
 }
 
-function refuseReadOnlyObject(type: ObjectType, kind: 'inserted' | 'updated' | 'deleted'): void {
+function refuseReadOnlyObject(type: ObjectType, kind: 'inserted' | 'updated'): void {
   if (type.writeable) return;
   const message = `entity type cannot be ${kind}: ${type.label}`;
-  if (kind !== 'deleted') throw new ApiError(400, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', message, []);
-  throw noAccess();
+  throw new ApiError(400, 'CANNOT_INSERT_UPDATE_ACTIVATE_ENTITY', message, []);
 }
 
 function newDraft(org: Org, type: ObjectType): Draft {
@@ -136,7 +135,7 @@ function prepareUpdate(
 }
 
 function prepareDelete(org: Org, type: ObjectType, row: Row): Prepared {
-  refuseReadOnlyObject(type, 'deleted');
+  if (!type.deletable) throw noAccess();
   const now = org.now();
   return { before: row, draft: { ...row, IsDeleted: true, LastModifiedDate: now, SystemModstamp: now } };
 }

@@ -107,6 +107,8 @@ export interface ObjectType {
   custom: boolean;
   /** False for objects that the user may only read, such as User here. */
   writeable: boolean;
+  /** The user may delete records. */
+  deletable: boolean;
   /** Its records are made from the description, and kept nowhere. */
   setup: boolean;
   /** The user has View All Records. */

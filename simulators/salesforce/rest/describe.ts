@@ -126,7 +126,7 @@ function objectFlags(type: ObjectType): object {
     custom: type.custom,
     createable: type.writeable,
     updateable: type.writeable,
-    deletable: type.writeable,
+    deletable: type.deletable,
     undeletable: type.writeable,
     queryable: true,
     retrieveable: true,

@@ -1,4 +1,4 @@
-import type { ValueCondition, WhereClause } from '@jetstreamapp/soql-parser-js';
+import type { Query, ValueCondition, WhereClause } from '@jetstreamapp/soql-parser-js';
 import { malformedQuery } from './query-error.ts';
 
 export interface Condition {
@@ -6,6 +6,8 @@ export interface Condition {
   operator: string;
   /** Values with their kinds as the parser names them: STRING, DATETIME, NULL and so on. */
   values: { kind: string; text: string }[];
+  /** In place of values: those of one column of another object. */
+  semiJoin?: { object: string; field: string; where: ConditionTree | undefined };
 }
 
 export type ConditionTree =
@@ -17,8 +19,19 @@ type Token = '(' | ')' | 'AND' | 'OR' | 'NOT' | Condition;
 
 const MAX_DEPTH = 500;
 
-function toCondition(left: ValueCondition): Condition {
+/** A semi-join: `ParentId IN (SELECT PermissionSetId FROM PermissionSetAssignment WHERE …)`. */
+function readSemiJoin(query: Query): NonNullable<Condition['semiJoin']> {
+  const { fields = [], sObject = '', where, ...others } = query;
+  const [field, ...rest] = fields;
+  if (field?.type !== 'Field' || rest.length > 0 || Object.keys(others).length > 0)
+    throw malformedQuery('only one field and WHERE are simulated in a subquery');
+  return { object: sObject, field: field.field, where: where && readConditions(where) };
+}
+
+function toCondition(left: ValueCondition & { valueQuery?: Query }): Condition {
   if (typeof left.field !== 'string') throw malformedQuery('functions in WHERE are not simulated');
+  if (left.valueQuery !== undefined && left.operator.toUpperCase() === 'IN')
+    return { field: left.field, operator: 'IN', values: [], semiJoin: readSemiJoin(left.valueQuery) };
   const texts = [left.value].flat();
   const kinds = [left.literalType].flat();
   const values = texts.map((text, index) => ({ kind: String(kinds[index] ?? kinds[0]), text }));
@@ -101,7 +114,10 @@ export function readConditions(where: WhereClause): ConditionTree {
 
 /** How many times NOT stands in a tree, alone or in NOT IN. */
 export function countNegations(tree: ConditionTree): number {
-  if (tree.kind === 'test') return tree.condition.operator === 'NOT IN' ? 1 : 0;
+  if (tree.kind === 'test') {
+    const { operator, semiJoin } = tree.condition;
+    return (operator === 'NOT IN' ? 1 : 0) + (semiJoin?.where ? countNegations(semiJoin.where) : 0);
+  }
   if (tree.kind === 'not') return 1 + countNegations(tree.node);
   return tree.nodes.reduce((count, node) => count + countNegations(node), 0);
 }

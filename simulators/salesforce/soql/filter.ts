@@ -1,6 +1,6 @@
 import { ApiError } from '../org/api-error.ts';
 import { caseChecksum, toId15 } from '../org/ids.ts';
-import type { Org } from '../org/org.ts';
+import { type Org, sees } from '../org/org.ts';
 import { type Field, foldFor, isCompound, type ObjectType, type Row, type Value } from '../org/schema.ts';
 import { parseDay, parseInstant } from '../org/values.ts';
 import type { Condition, ConditionTree } from './conditions.ts';
@@ -153,8 +153,26 @@ function compileTest(scope: Scope, condition: Condition): Filter {
   if (operator === 'LIKE') {
     return { kind: 'test', path, operator, values: [], accepts: like(scope, condition, path) };
   }
-  const values = readValues(scope, condition, path.field);
+  const values = condition.semiJoin
+    ? joinedValues(scope, condition.semiJoin)
+    : readValues(scope, condition, path.field);
   return { kind: 'test', path, operator, values, accepts: predicate(path, operator, values) };
+}
+
+/** Values of a column of another object, of the records that the user sees and the subquery's filter accepts. */
+function joinedValues(
+  { org, soql, literals }: Scope,
+  { object, field, where }: NonNullable<Condition['semiJoin']>,
+): Value[] {
+  const type = org.schema.find(object);
+  if (type === undefined)
+    throw new ApiError(400, 'INVALID_TYPE', `sObject type '${object}' is not supported.`);
+  const path = resolvePath(org, type, soql, field);
+  const filter = compileFilter(org, type, { soql, literals, where });
+  const rows = [...org.store.table(type).rows.values()];
+  return rows
+    .filter((row) => sees(org, type, row) && filter?.accepts(row) !== false)
+    .flatMap((row) => path.read(row) ?? []);
 }
 
 /** @throws ApiError INVALID_QUERY_FILTER_OPERATOR for an operator that the field does not have. */

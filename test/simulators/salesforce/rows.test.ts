@@ -260,6 +260,16 @@ describe('a record that somebody else owns, in an object that is private', () =>
     assert.equal((await org.data('DELETE', path)).status, 204);
   });
 
+  it('is deleted by who may delete', async () => {
+    const id = await create('Quote__c', QUOTE);
+    const described = async () => (await org.data('GET', '/sobjects/Quote__c/describe')).body.deletable;
+    assert.equal(await described(), true);
+    await org.control('PATCH', '/org', { objects: { Quote__c: { deletable: false } } });
+    assert.equal(await described(), false);
+    isError(await org.data('DELETE', `/sobjects/Quote__c/${id}`), 403, 'INSUFFICIENT_ACCESS_OR_READONLY');
+    assert.equal((await org.data('PATCH', `/sobjects/Quote__c/${id}`, { Name__c: 'b' })).status, 204);
+  });
+
   it('can be made, and rights are among the records of the set-up', async () => {
     await share({ viewAll: false });
     const [OwnerId] = (await user()).body.ids;
@@ -272,5 +282,13 @@ describe('a record that somebody else owns, in an object that is private', () =>
       all.body.records.map((row: { SobjectType: string }) => row.SobjectType),
       ['Contact'],
     );
+    const mine = `(SELECT PermissionSetId FROM PermissionSetAssignment WHERE AssigneeId = '${(await org.query('SELECT Id FROM User')).body.records[0].Id}')`;
+    const byUser = await org.query(
+      `SELECT PermissionsViewAllRecords FROM ObjectPermissions WHERE SobjectType = 'Quote__c' AND ParentId IN ${mine}`,
+    );
+    assert.equal(byUser.body.records[0].PermissionsViewAllRecords, false);
+    const nobodys = mine.replace(/'\w+'/, 'null');
+    const none = await org.query(`SELECT Id FROM ObjectPermissions WHERE ParentId IN ${nobodys}`);
+    assert.equal(none.body.totalSize, 0);
   });
 });
