@@ -11,10 +11,10 @@ import type { Misfit, MisfitKind } from '../records/org-fit.ts';
 import { laterStatuses } from '../records/quotes-and-bookings.ts';
 import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
-import { type CrmUser, fetchUser } from './crm-health.ts';
+import { type CrmUser, fetchUser, userIdBy } from './crm-health.ts';
 import { type Described, type DescribedObject, describeObjects, listObjects } from './describe.ts';
 import type { OrgFault } from './org-schema.ts';
-import { objectsNotSeen, ownerFaults } from './owners.ts';
+import { ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
 import { endOf, fetchVersions } from './rest/api-versions.ts';
 import type { ApiUsage } from './rest/permits.ts';
@@ -102,11 +102,13 @@ function connect(options: CrmCheckOptions, http: Http, token: AccessToken) {
   let usage: ApiUsage | undefined;
   const newClient = () => createClient(options, http, token);
   const call = () => startCall('doctor', undefined, timeoutMs);
-  const describe = async (names: readonly string[]): Promise<Described> => {
+  const describe = async (names: readonly string[], userId?: string): Promise<Described> => {
     const client = newClient();
     const described: [string, DescribedObject | null][] = [];
     for (let start = 0; start < names.length; start += describedAtOnce)
-      described.push(...(await describeObjects(client, names.slice(start, start + describedAtOnce), call())));
+      described.push(
+        ...(await describeObjects(client, names.slice(start, start + describedAtOnce), call(), userId)),
+      );
     usage = client.usage;
     return new Map(described);
   };
@@ -123,21 +125,22 @@ function connect(options: CrmCheckOptions, http: Http, token: AccessToken) {
     /** The address from which the org saw the user sign in last; undefined where the user may not read the login history. */
     seenFrom: (user: CrmUser) => readSourceAddress(newClient(), user, call()),
     listObjects: () => listObjects(newClient(), call()),
-    describe,
+    describe: (names: readonly string[]) => describe(names),
     /** Throws `CrmFailure`, `Problem`. */
     async inspect(resources: Resources): Promise<Findings> {
       const all = listOf(resources);
-      const described = await describe(all.map(({ crmObject }) => crmObject));
+      const userId = await userIdBy(newClient())(call());
+      const described = await describe(
+        all.map(({ crmObject }) => crmObject),
+        userId,
+      );
       // Whether there will be reservations is not known here.
       resources.booking.fit.laterStatuses = laterStatuses;
       return findingsOf(all, described, resources.member.crmObject);
     },
     /** None where no mapping asks for owners. Throws `CrmFailure`. */
     async inspectOwners(resources: Resources): Promise<OrgProblem[]> {
-      const client = newClient();
-      const faults = await ownerFaults(resources, client, call());
-      const unseen = await objectsNotSeen(resources, client, call());
-      return [...faults.map(ownerProblem), ...unseen.map(unseenProblem)];
+      return (await ownerFaults(resources, newClient(), call())).map(ownerProblem);
     },
     readChanges: (resources: readonly Resource[]): Promise<void> =>
       readChanges(resources, { client: newClient(), metrics }, call()),
@@ -248,8 +251,10 @@ const adviceByKind: Readonly<Record<MisfitKind, string>> = {
   absent:
     'Create it with `handoff org package`, name another one in the mapping, or give the integration user permission to see it.',
   permission: 'Assign the permission set from `handoff org package` to the integration user.',
+  'read only': 'Name another field in the mapping. Under `add`, you can use `access: read`.',
   unset:
     'Map an API field to it, add it under `add` with `required: true`, set a value for all records under `set`, or make it optional in the org.',
+  constant: 'Set a value for all records under `set`, or make it optional in the org.',
   length: 'Make the field longer in the org, or name another one in the mapping.',
   values: 'Add what it lacks to the picklist, or set `status: null` in the mapping.',
   key: 'Make the field unique and an external ID, or name another one in the mapping.',
@@ -262,15 +267,5 @@ function ownerProblem(problem: string): OrgProblem {
     field: null,
     problem: `can't provide owners: ${problem}`,
     advice: 'Until you fix this, the integration user owns new records.',
-  };
-}
-
-function unseenProblem(object: string): OrgProblem {
-  return {
-    object,
-    field: null,
-    problem:
-      "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private",
-    advice: "Grant it; the package's permission set includes it.",
   };
 }

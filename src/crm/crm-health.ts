@@ -220,6 +220,12 @@ export async function fetchUser(
   return toUser(await client.probe(get('identity', identity.pathname), call), 'display_name');
 }
 
+/** Undefined where the org refuses to say who we are. Throws `Problem`, `CrmFailure`. */
+export function userIdBy(client: Parameters<typeof fetchUser>[0]) {
+  return async (call: Call): Promise<string | undefined> =>
+    (await fetchUser(client, call).catch(unlessRefused))?.Id;
+}
+
 const reasons: readonly DisconnectedBy[] = ['sign_in', 'data', 'version', 'network'];
 
 function readReason(given: unknown): DisconnectedBy {

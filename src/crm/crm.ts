@@ -13,7 +13,7 @@ import { limitsOf } from './budget/bucket.ts';
 import { CallBudget } from './budget/call-budget.ts';
 import { CallQueue } from './budget/call-queue.ts';
 import { type BudgetStore, createCacheBudgetStore } from './budget/shared-bucket.ts';
-import { CrmHealth } from './crm-health.ts';
+import { CrmHealth, userIdBy } from './crm-health.ts';
 import { OrgSchema } from './org-schema.ts';
 import { createChangeSource } from './read-changes.ts';
 import { CrmClient, type OnMetered } from './rest/rest-client.ts';
@@ -62,7 +62,7 @@ export function createCrm(options: CrmOptions) {
   const forwarded = budget && cache.kind === 'redis' ? new ForwardedBatches(connection) : undefined;
   const scheduler = new Scheduler({ ...options, client, forwarded });
   const [columnsOf, resources] = [createColumns(), options.resources ?? resourcesOf()];
-  const schema = new OrgSchema({ resources, client, columnsOf, log });
+  const schema = new OrgSchema({ resources, client, columnsOf, log, userId: userIdBy(client) });
   const checked = { ...connection, client, tokens, budget, dataProbe: dataProbeFor(resources, client) };
   const health = new CrmHealth({ ...checked, lacks: () => schema.faults });
   let unwatch: (() => void) | undefined;

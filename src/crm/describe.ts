@@ -1,7 +1,10 @@
 import type { Call } from '../platform/base/call.ts';
 import { readTogether, unusable } from './batching/composite.ts';
+import { readPage, toPart } from './batching/find.ts';
 import { failureOf } from './rest/errors.ts';
+import { type CrmAnswer, isSuccess } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
+import { rightsQuery } from './soql/query.ts';
 
 export interface DescribedField {
   name: string;
@@ -12,6 +15,8 @@ export interface DescribedField {
   digits: number;
   createable: boolean;
   updateable: boolean;
+  calculated: boolean;
+  autoNumber: boolean;
   nillable: boolean;
   defaultedOnCreate: boolean;
   unique: boolean;
@@ -33,6 +38,10 @@ export interface DescribedObject {
   name: string;
   createable: boolean;
   updateable: boolean;
+  /** Undefined in descriptions that an earlier version has stored. */
+  deletable?: boolean;
+  /** View All Records; undefined where the org doesn't say. */
+  seesAll?: boolean;
   queryable: boolean;
   fields: readonly DescribedField[];
   recordTypes: readonly { id: string; developerName: string; available: boolean }[];
@@ -42,25 +51,46 @@ export type Described = ReadonlyMap<string, DescribedObject | null>;
 
 /**
  * Describes objects in one metered call. In full each time: the answer to If-Modified-Since is not known to count changed
- * permissions (REST Developer Guide, sObject Describe). Throws `Problem`, `CrmFailure`.
+ * permissions (REST Developer Guide, sObject Describe). `userId`: whose View All Records is asked for. Throws `Problem`,
+ * `CrmFailure`.
  */
 export async function describeObjects(
   client: Pick<CrmClient, 'send' | 'dataPath'>,
   names: readonly string[],
   call: Call,
+  userId?: string,
 ): Promise<Described> {
   const parts = names.map((name) => ({
     method: 'GET' as const,
     path: `${client.dataPath}/sobjects/${encodeURIComponent(name)}/describe`,
   }));
-  const answers = await readTogether(client, parts, { operation: 'describe' }, call);
-  const described = answers.map(({ status, headers, body }, index) => {
-    const name = names[index] as string;
+  const rights = userId === undefined ? [] : [toPart(client.dataPath, rightsQuery(names, userId))];
+  const answers = await readTogether(client, [...parts, ...rights], { operation: 'describe' }, call);
+  const seesAll = readSeesAll(answers[names.length], client.dataPath);
+  const described = names.map((name, index) => {
+    const { status, headers, body } = answers[index] as CrmAnswer;
     if (status === 404) return [name.toLowerCase(), null] as const;
     if (status !== 200) throw failureOf({ status, headers, body }, { effect: 'read' });
-    return [name.toLowerCase(), readDescription(name, body)] as const;
+    const sees = seesAll(name);
+    return [
+      name.toLowerCase(),
+      { ...readDescription(name, body), ...(sees !== undefined && { seesAll: sees }) },
+    ] as const;
   });
   return new Map(described);
+}
+
+/** Whether a permission set of the user has View All Records, or View All Data, which stands there too (Object Reference, ObjectPermissions). */
+function readSeesAll(
+  answer: CrmAnswer | undefined,
+  dataPath: string,
+): (object: string) => boolean | undefined {
+  // An org may hide from the user what it may do.
+  const rows = answer && isSuccess(answer) ? readPage(answer, dataPath).rows : [];
+  return (object) => {
+    const own = rows.filter((row) => String(row['SobjectType']).toLowerCase() === object.toLowerCase());
+    return own.length === 0 ? undefined : own.some((row) => row['PermissionsViewAllRecords'] === true);
+  };
 }
 
 export interface ListedObject {
@@ -101,6 +131,7 @@ function readDescription(name: string, body: unknown): DescribedObject {
     name,
     createable: object['createable'] === true,
     updateable: object['updateable'] === true,
+    deletable: object['deletable'] !== false,
     queryable: object['queryable'] !== false,
     fields: object['fields'].map((field) => readField(recordOf(field))),
     recordTypes: listOf(object['recordTypeInfos']).map((info) => ({
@@ -121,6 +152,8 @@ function readField(field: Record<string, unknown>): DescribedField {
     digits: count(field['digits']),
     createable: field['createable'] === true,
     updateable: field['updateable'] === true,
+    calculated: field['calculated'] === true,
+    autoNumber: field['autoNumber'] === true,
     nillable: field['nillable'] !== false,
     defaultedOnCreate: field['defaultedOnCreate'] === true,
     unique: field['unique'] === true,

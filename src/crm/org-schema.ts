@@ -21,6 +21,8 @@ interface OrgSchemaOptions {
   resources: Resources;
   client: Pick<CrmClient, 'send' | 'dataPath'>;
   columnsOf: (resource: Resource) => UsableColumns;
+  /** Undefined where the org doesn't say. Throws `Problem`, `CrmFailure`. */
+  userId: (call: Call) => Promise<string | undefined>;
   log: Log;
 }
 
@@ -33,6 +35,7 @@ export class OrgSchema {
   look: LookAtOrg = async () => false;
   readonly #options: OrgSchemaOptions;
   readonly #all: readonly Resource[];
+  #userId: string | undefined;
   #types = '';
   #values = '';
 
@@ -44,9 +47,11 @@ export class OrgSchema {
         this.look({ ...refusal, ...(about !== undefined && { about: `${crmObject}: ${about}` }) });
   }
 
-  describe(call: Call): Promise<Described> {
+  async describe(call: Call): Promise<Described> {
+    const { client, userId } = this.#options;
     const names = this.#all.map(({ crmObject }) => crmObject);
-    return describeObjects(this.#options.client, names, call);
+    this.#userId ??= await userId(call);
+    return describeObjects(client, names, call, this.#userId);
   }
 
   /**

@@ -8,20 +8,12 @@ import { listOf, type Resources } from '../records/mapping.ts';
 import type { OwnerRule, Resource } from '../records/resource.ts';
 import { readTogether } from './batching/composite.ts';
 import { queryPath, readPage, toPart } from './batching/find.ts';
-import { fetchUser } from './crm-health.ts';
 import { type CrmError, CrmFailure } from './failure.ts';
 import type { CrmRow } from './mapping/records.ts';
 import { failureOf } from './rest/errors.ts';
 import { type CrmAnswer, isSuccess } from './rest/request.ts';
 import type { CrmClient } from './rest/rest-client.ts';
-import {
-  permissionSetsQuery,
-  queueQuery,
-  type RowsQuery,
-  toSoql,
-  userQuery,
-  viewAllQuery,
-} from './soql/query.ts';
+import { queueQuery, type RowsQuery, toSoql, userQuery } from './soql/query.ts';
 
 /*
  * Who owns a new record: the user whose field says who acts, else the queue or user of the mapping, else the integration user. Ids
@@ -241,7 +233,7 @@ function isOfOwner({ code, fields, message }: CrmError): boolean {
 
 const refusals = ['setup', 'rejected', 'broken'];
 
-type Client = Pick<CrmClient, 'send' | 'probe' | 'usage' | 'dataPath'>;
+type Client = Pick<CrmClient, 'send' | 'dataPath'>;
 
 /** Why owners of records cannot be looked up, sentences without their end. */
 export async function ownerFaults(resources: Resources, client: Client, call: Call): Promise<string[]> {
@@ -269,23 +261,6 @@ export async function ownerFaults(resources: Resources, client: Client, call: Ca
       faults.push(`The mapping names the queue ${queue} as an owner, but there is no such queue`);
   }
   return faults;
-}
-
-/**
- * Objects of which we may not see all records, though others come to own some: without View All Records, or View All Data, which
- * stands there too (Object Reference, ObjectPermissions). None where the org does not let us read our rights.
- */
-export async function objectsNotSeen(resources: Resources, client: Client, call: Call): Promise<string[]> {
-  const objects = listOf(resources).flatMap(({ owner, crmObject }) =>
-    owner === undefined ? [] : [crmObject],
-  );
-  const user = objects.length === 0 ? undefined : await fetchUser(client, call);
-  if (user === undefined) return [];
-  const assigned = await rowsOf(permissionSetsQuery(user.Id), client, call);
-  const sets = (assigned ?? []).map((row) => String(row['PermissionSetId']));
-  if (sets.length === 0) return [];
-  const seen = await rowsOf(viewAllQuery(objects, sets), client, call);
-  return objects.filter((object) => seen?.every((row) => row['SobjectType'] !== object));
 }
 
 async function rowsOf(query: RowsQuery, client: Client, call: Call): Promise<readonly CrmRow[] | undefined> {

@@ -275,7 +275,7 @@ class SalesforceRecords implements Records {
 
   async remove(resource: Resource, ref: RecordRef, call: Call): Promise<void> {
     const { deletes } = this.#kindsOf(resource);
-    await this.#change(deletes, { ref }, { resource, need: 'write', written: [], call });
+    await this.#change(deletes, { ref }, { resource, need: 'delete', written: [], call });
   }
 
   async #change<Item extends { ref: RecordRef | StoredRecord }, T>(

@@ -19,7 +19,7 @@ export interface Checked {
 const texts = ['string', 'textarea', 'picklist', 'combobox', 'email', 'phone', 'url', 'encryptedstring'];
 const numbers = ['double', 'currency', 'percent'];
 const kinds: Partial<Record<Field['kind'], readonly string[]>> = {
-  uuid: texts,
+  uuid: ['string', 'textarea', 'picklist', 'combobox'],
   text: [...texts, 'multipicklist'],
   json: ['textarea', 'string'],
   timestamp: ['datetime'],
@@ -33,13 +33,29 @@ const ownLengths: Readonly<Record<string, number>> = {
   consumer_name: 255,
   actor: 255,
 };
+/** Texts of the service itself: no e-mail addresses, and no values that the org could list. */
+const ownTexts = ['consumer_id', 'consumer_name', 'actor'];
+/** Characters of a text area that isn't long. */
+const shortTextArea = 255;
 type Reason = Pick<Misfit, 'kind' | 'problem'>;
 
 const readOrWrite: readonly Need[] = ['read', 'write', 'filter'];
-const everything: readonly Need[] = [...readOrWrite, 'create'];
+const everything: readonly Need[] = [...readOrWrite, 'create', 'delete'];
 const mayNotBeWritten: Reason = {
   kind: 'permission',
   problem: "can't be written by the integration user",
+};
+
+const mayNotBeDeleted: Fault = {
+  kind: 'permission',
+  problem: "can't be deleted by the integration user",
+  needs: ['delete'],
+};
+const mayNotSeeAll: Fault = {
+  kind: 'permission',
+  problem:
+    "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private",
+  needs: ['see all'],
 };
 
 const typeRules: Readonly<Record<string, (field: DescribedField) => OrgType>> = {
@@ -81,8 +97,7 @@ export function checkResource(resource: Resource, described: Described, memberOb
   };
   const object = described.get(resource.crmObject.toLowerCase());
   if (object === undefined) return checked;
-  const fault = objectFault(resource, object);
-  if (fault !== undefined) checked.misfits.push({ column: null, ...fault });
+  checked.misfits.push(...objectFaults(resource, object).map((fault) => ({ column: null, ...fault })));
   if (object === null) return checked;
   const byName = new Map(object.fields.map((field) => [field.name.toLowerCase(), field]));
   for (const [name, field] of Object.entries(resource.fields)) {
@@ -122,12 +137,18 @@ interface Fault extends Reason {
   needs: readonly Need[];
 }
 
-function objectFault(resource: Resource, object: DescribedObject | null): Fault | undefined {
-  if (object === null) return { ...isNotThere, needs: everything };
-  if (!object.queryable)
-    return { kind: 'permission', problem: "can't be read by the integration user", needs: everything };
-  if (resource.name === 'member' || (object.createable && object.updateable)) return undefined;
-  return { ...mayNotBeWritten, needs: ['write', 'create'] };
+function objectFaults(resource: Resource, object: DescribedObject | null): Fault[] {
+  if (object === null) return [{ ...isNotThere, needs: everything }];
+  const { queryable, createable, updateable, deletable, seesAll } = object;
+  if (!queryable)
+    return [{ kind: 'permission', problem: "can't be read by the integration user", needs: everything }];
+  const ofSharing: Fault[] = seesAll === false ? [mayNotSeeAll] : [];
+  if (resource.name === 'member') return ofSharing;
+  return [
+    ...ofSharing,
+    ...(createable && updateable ? [] : [{ ...mayNotBeWritten, needs: ['write', 'create'] as const }]),
+    ...(deletable === false ? [mayNotBeDeleted] : []),
+  ];
 }
 
 interface FieldToCheck {
@@ -172,12 +193,18 @@ function checkContinuations(
   for (const [index, column] of (field.crm.continuations ?? []).entries()) {
     const found = columns[index + 1];
     const reason =
-      found === undefined ? isNotThere : (spellingFault(column, found.name) ?? writeFault(found));
+      found === undefined
+        ? isNotThere
+        : (spellingFault(column, found.name) ?? valueFault(name, field, found) ?? writeFault(found));
     if (reason === undefined) continue;
     checked.missing.add(column.toLowerCase());
     checked.misfits.push({ ...reason, name, column, needs: [] });
   }
-  const lengths = columns.flatMap((found) => (found !== undefined && found.length > 0 ? [found.length] : []));
+  const lengths = columns.flatMap((found, index) => {
+    // A short one that is left out does not make the others shorter.
+    const isUsed = found !== undefined && (index === 0 || valueFault(name, field, found) === undefined);
+    return isUsed && found.length > 0 ? [found.length] : [];
+  });
   if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
 }
 
@@ -216,9 +243,10 @@ function isWrittenField(name: string, { kind, writable, added, optional }: Field
   return writable || optional !== undefined || (added === undefined && kind !== 'timestamp') || name === 'id';
 }
 
-function writtenFault(name: string, { optional, crm }: Field, found: DescribedField): Reason | undefined {
-  const tooShort = lengthFault(name, found);
-  if (tooShort !== undefined) return tooShort;
+function writtenFault(name: string, field: Field, found: DescribedField): Reason | undefined {
+  const { optional, crm } = field;
+  const ofValue = valueFault(name, field, found) ?? lengthFault(name, found);
+  if (ofValue !== undefined) return ofValue;
   if (name === 'status' && !takes(found, 'created'))
     return { kind: 'values', problem: "doesn't accept the value created, which new records get" };
   // A master-detail relationship may be set for good: then a change of the member is refused, and nothing else.
@@ -231,8 +259,15 @@ function lengthFault(name: string, { length }: DescribedField): Reason | undefin
   return { kind: 'length', problem: `holds ${length} characters, but needs ${needed}` };
 }
 
-function writeFault({ createable, updateable }: DescribedField, isCreatedOnly = false): Reason | undefined {
-  return createable && (updateable || isCreatedOnly) ? undefined : mayNotBeWritten;
+function writeFault(
+  { createable, updateable, calculated, autoNumber }: DescribedField,
+  isCreatedOnly = false,
+): Reason | undefined {
+  if (createable && (updateable || isCreatedOnly)) return undefined;
+  const what = calculated ? 'a formula' : 'an auto-number';
+  return calculated || autoNumber
+    ? { kind: 'read only', problem: `is ${what}, which nobody can write` }
+    : mayNotBeWritten;
 }
 
 function typeFault({ name, field, memberObject }: FieldToCheck, found: DescribedField): Reason | undefined {
@@ -242,11 +277,26 @@ function typeFault({ name, field, memberObject }: FieldToCheck, found: Described
       : undefined;
   if (field.crm.lookupColumn !== undefined) return lookupFault(field, found, memberObject);
   const fitting = kinds[field.kind] ?? [];
-  if (!fitting.includes(found.type))
-    return mismatch(`has the type ${found.type}, but must be ${fitting.slice(0, 2).join(' or ')}`);
+  if (!fitting.includes(found.type)) return mistyped(found, fitting);
   if (name !== 'id') return undefined;
   if (!found.unique) return { kind: 'key', problem: "isn't unique" };
   return found.externalId ? lengthFault(name, found) : { kind: 'key', problem: "isn't an external ID" };
+}
+
+function mistyped({ type }: DescribedField, fitting: readonly string[]): Reason {
+  return mismatch(`has the type ${type}, but must be ${fitting.slice(0, 2).join(' or ')}`);
+}
+
+/** Why the service's values are refused; undefined where they fit. */
+function valueFault(name: string, { kind, crm }: Field, found: DescribedField): Reason | undefined {
+  const { type, length, restrictedPicklist } = found;
+  const isOwn = ownTexts.includes(name);
+  if (type === 'email' && (isOwn || name === 'status')) return mistyped(found, texts);
+  if (restrictedPicklist && (isOwn || (kind === 'uuid' && crm.lookupColumn === undefined)))
+    return mismatch('is a restricted picklist, but must take any text');
+  return kind === 'json' && length <= shortTextArea
+    ? { kind: 'length', problem: `holds ${length} characters, but must be a long text` }
+    : undefined;
 }
 
 function lookupFault({ crm }: Field, found: DescribedField, target: string): Reason | undefined {
@@ -256,7 +306,11 @@ function lookupFault({ crm }: Field, found: DescribedField, target: string): Rea
     return mismatch(`has the relationship ${found.relationshipName ?? 'null'}, not ${relationship}`);
   if (!found.referenceTo.some((object) => object.toLowerCase() === target.toLowerCase()))
     return mismatch(`points to ${found.referenceTo.join(', ')}, not to ${target}`);
-  return undefined;
+  return found.referenceTo.length > 1
+    ? mismatch(
+        `points to several objects (${found.referenceTo.join(', ')}), so Salesforce takes no external ID for it; it must be a lookup to ${target} alone`,
+      )
+    : undefined;
 }
 
 function constantFaults(
@@ -320,9 +374,9 @@ function requiredFaults({ fields, constants = {} }: Resource, object: DescribedO
   return object.fields
     .filter(isRequired)
     .filter(({ name }) => !set.includes(name.toLowerCase()))
-    .map(({ name: column }) => ({
-      kind: 'unset',
-      column,
+    .map((field) => ({
+      kind: typeOf(field) === undefined ? 'constant' : 'unset',
+      column: field.name,
       needs: ['create' as const],
       problem: "is required in new records, but the mapping doesn't set it",
     }));

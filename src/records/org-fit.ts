@@ -1,8 +1,18 @@
 import { Problem, type ProblemFacts } from '../platform/base/problem.ts';
 
-export type Need = 'read' | 'write' | 'filter' | 'create';
+/** `see all`: no request needs it, but records of others are missing without it. */
+export type Need = 'read' | 'write' | 'filter' | 'create' | 'delete' | 'see all';
 
-export type MisfitKind = 'absent' | 'permission' | 'unset' | 'length' | 'values' | 'key' | 'mismatch';
+export type MisfitKind =
+  | 'absent'
+  | 'permission'
+  | 'read only'
+  | 'unset'
+  | 'constant'
+  | 'length'
+  | 'values'
+  | 'key'
+  | 'mismatch';
 
 export interface Misfit {
   kind: MisfitKind;

@@ -52,10 +52,14 @@ describe('handoff doctor, with an org', () => {
       effect: {
         ...{ kind: 'error', status: 200, errorCode: 'none', contentType: 'application/json' },
         message: JSON.stringify({
-          compositeResponse: descriptions.map((body) => ({
-            httpStatusCode: body === null ? 404 : 200,
-            body: body ?? [{ errorCode: 'NOT_FOUND', message: 'The requested resource does not exist' }],
-          })),
+          compositeResponse: [
+            ...descriptions.map((body) => ({
+              httpStatusCode: body === null ? 404 : 200,
+              body: body ?? [{ errorCode: 'NOT_FOUND', message: 'The requested resource does not exist' }],
+            })),
+            // Nothing is said about rights.
+            { httpStatusCode: 200, body: { done: true, records: [] } },
+          ],
         }),
       },
     });
@@ -289,19 +293,23 @@ describe('handoff doctor, with an org', () => {
       hidden.find('Salesforce owners').detail,
       /^User can't provide owners: Can't read User\.Username\. Give the integration user read access to User.*\nUser can't provide owners: Can't read Group/,
     );
-    const share = (Quote__c: object) =>
+  });
+
+  test('names the objects of which the user may not see all, and may not delete', async () => {
+    const allow = (Contact: object, Quote__c: object) =>
       fetch(`${own.org.url}/simulator/org`, {
         method: 'PATCH',
         headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ objects: { Quote__c } }),
+        body: JSON.stringify({ objects: { Contact, Quote__c } }),
       });
-    await share({ viewAll: false });
-    const blind = await visit(dataDir, { ...own.env, CRM_OWNER_MATCH: 'Email' });
-    await share({ viewAll: null });
-    assert.equal(blind.find('Salesforce owners').state, 'failed');
+    await allow({ viewAll: false }, { deletable: false });
+    const { find } = await visit(dataDir, own.env);
+    await allow({ viewAll: null }, { deletable: null });
+    const { state, detail } = find('Salesforce fields');
+    assert.equal(state, 'failed');
     assert.match(
-      blind.find('Salesforce owners').detail,
-      /^Quote__c isn't fully visible: the integration user lacks View All Records, .*[^\n]$/,
+      detail,
+      /^Contact isn't fully visible: the integration user lacks View All Records, .*\nQuote__c can't be deleted by the integration user\nDeploy/,
     );
   });
 

@@ -354,17 +354,20 @@ resources:
     );
   });
 
-  test('handoff org check says that View All Records is missing, where records get owners', async () => {
+  test('handoff org check says that View All Records is missing, of members too', async () => {
     const described = join(folder, 'blind.yaml');
-    await writeFile(described, `package: ${resolve('salesforce')}\nobjects: {Quote__c: {viewAll: false}}\n`);
-    const mapping = join(folder, 'blind.mapping.yaml');
-    await writeFile(mapping, 'version: 1\nresources: {quote: {owner: {match: Email}}}\n');
-    const { code, stdout } = await org(['check', '--mapping', mapping], described);
+    const objects = '{Quote__c: {viewAll: false}, Contact: {viewAll: false}}';
+    await writeFile(described, `package: ${resolve('salesforce')}\nobjects: ${objects}\n`);
+    const { code, stdout } = await org(['check'], described);
     assert.equal(code, 1, stdout);
-    assert.match(
-      stdout,
-      /^Quote__c isn't fully visible: the integration user lacks View All Records, .*\. Grant it/m,
-    );
+    for (const object of ['Contact', 'Quote__c'])
+      assert.match(
+        stdout,
+        new RegExp(
+          `^${object} isn't fully visible: .* lacks View All Records, .*\\. Assign the permission`,
+          'm',
+        ),
+      );
   });
 
   test('handoff org check names a key that is too short, and a status without the values that are written', async () => {

@@ -33,7 +33,12 @@ const addedColumns: Changes = Object.fromEntries(
 /** A mapping with a field of every type, and what is known of it once the org was described with these changes. */
 async function look(
   changes: Changes = {},
-  { recordTypes = [], quote: more = {} }: { recordTypes?: object[]; quote?: object } = {},
+  {
+    recordTypes = [],
+    quote: more = {},
+    object = {},
+    rights,
+  }: { recordTypes?: object[]; quote?: object; object?: object; rights?: readonly object[] } = {},
 ) {
   const add = Object.fromEntries(
     Object.keys(added).map((name) => [
@@ -45,7 +50,11 @@ async function look(
   const resources = resourcesOf(mapping);
   const bodies = listOf(resources).map((resource) =>
     resource.name === 'quote'
-      ? { ...describedFor(resource, { ...addedColumns, ...changes }), recordTypeInfos: recordTypes }
+      ? {
+          ...describedFor(resource, { ...addedColumns, ...changes }),
+          recordTypeInfos: recordTypes,
+          ...object,
+        }
       : describedFor(resource),
   );
   const { log, lines } = recordLog();
@@ -53,10 +62,18 @@ async function look(
     dataPath: '/services/data/v68.0',
     send: async () => ({
       ...{ status: 200, headers: {} },
-      body: { compositeResponse: bodies.map((body) => ({ httpStatusCode: 200, body })) },
+      body: {
+        compositeResponse: [...bodies, ...(rights ? [{ records: rights }] : [])].map((body) => ({
+          ...{ httpStatusCode: 200, body },
+        })),
+      },
     }),
   };
-  const schema = new OrgSchema({ resources, client, columnsOf: createColumns(), log });
+  const schema = new OrgSchema({
+    ...{ resources, client, log },
+    columnsOf: createColumns(),
+    userId: async () => (rights ? '005000000000001AAA' : undefined),
+  });
   schema.apply(await schema.describe(startCall('test')));
   const faults = schema.faults.map(({ object, field, problem }) => `${object}.${field} ${problem}`);
   return { resources, schema, lines, faults: faults.filter((fault) => !fault.includes('place__c')) };
@@ -162,6 +179,66 @@ describe('the description of an object', () => {
       ['read'],
     ],
     [
+      'a lookup to several objects, in which no external ID is taken',
+      { Member__c: { referenceTo: ['Account', 'Contact'] } },
+      'Member__c points to several objects (Account, Contact), so Salesforce takes no external ID for it; it must be a lookup to Contact alone',
+      ['read'],
+    ],
+    [
+      'a trip in a picklist that lists its values',
+      { Trip_Id__c: { ...added.one, length: 255 } },
+      'Trip_Id__c is a restricted picklist, but must take any text',
+      ['write'],
+    ],
+    [
+      'a trip in an e-mail address',
+      { Trip_Id__c: { type: 'email', length: 80 } },
+      'Trip_Id__c has the type email, but must be string or textarea',
+      ['read', 'write'],
+    ],
+    [
+      'a consumer in an e-mail address',
+      { Consumer_Id__c: { type: 'email', length: 80 } },
+      'Consumer_Id__c has the type email, but must be string or textarea',
+      [],
+    ],
+    [
+      'an actor in a picklist that lists its values',
+      { Actor__c: { ...added.one, length: 255 } },
+      'Actor__c is a restricted picklist, but must take any text',
+      [],
+    ],
+    [
+      'details in a short text',
+      { Details__c: { type: 'string', length: 40 } },
+      'Details__c holds 40 characters, but must be a long text',
+      ['write'],
+    ],
+    [
+      'details in a text area that is not long',
+      { Details__c: { length: 255 } },
+      'Details__c holds 255 characters, but must be a long text',
+      ['write'],
+    ],
+    [
+      'a further column of details that is short',
+      { Details_3__c: { type: 'string', length: 40 } },
+      'Details_3__c holds 40 characters, but must be a long text',
+      [],
+    ],
+    [
+      'a name that Salesforce counts by itself',
+      { Name__c: { createable: false, updateable: false, autoNumber: true } },
+      'Name__c is an auto-number, which nobody can write',
+      ['write'],
+    ],
+    [
+      'a formula for a text',
+      { text__c: { createable: false, updateable: false, calculated: true } },
+      'text__c is a formula, which nobody can write',
+      ['write'],
+    ],
+    [
       'a lookup by another name',
       { Member__c: { relationshipName: 'Guest__r' } },
       'Member__c has the relationship Guest__r, not Member__r',
@@ -216,6 +293,40 @@ describe('the description of an object', () => {
       assert.ok(lines.some((line) => line.facts['field'] === column));
     });
   }
+
+  it('takes a trip in an open picklist, and keeps the size of long texts beside a short one', async () => {
+    const { faults } = await look({
+      Trip_Id__c: { type: 'picklist', length: 255, restrictedPicklist: false },
+    });
+    assert.deepEqual(faults, []);
+    const { resources } = await look({ Details_3__c: { type: 'string', length: 40 } });
+    assert.equal(resources.quote.fields['details']?.columns?.size, 131_072);
+  });
+
+  it('says which objects the user may not delete, and sees only in part', async () => {
+    const right = (SobjectType: string, PermissionsViewAllRecords: boolean) => ({
+      ...{ SobjectType, PermissionsViewAllRecords },
+    });
+    const rights = [
+      ...[right('Contact', false), right('quote__c', false), right('Quote__c', true)],
+      ...[right('Booking__c', false), right('Booking__c', false)],
+    ];
+    const { faults, resources } = await look({}, { object: { deletable: false }, rights });
+    const unseen =
+      "isn't fully visible: the integration user lacks View All Records, so it can't see others' records if the object is private";
+    assert.deepEqual(faults, [
+      `Contact.null ${unseen}`,
+      "Quote__c.null can't be deleted by the integration user",
+      `Booking__c.null ${unseen}`,
+    ]);
+    const { fit } = resources.quote;
+    assert.ok(fit.whyRefused('delete', []));
+    for (const need of ['read', 'write', 'create'] as const) {
+      assert.equal(fit.whyRefused(need, []), undefined);
+      assert.equal(resources.member.fit.why(need, 'email'), undefined);
+    }
+    assert.deepEqual((await look({}, { rights: [] })).faults, []);
+  });
 
   it('takes a member that is set for good when a record is made', async () => {
     assert.deepEqual((await look({ Member__c: { updateable: false } })).faults, []);

@@ -132,16 +132,12 @@ export function queueQuery(developerName: string): RowsQuery {
   return { select: 'SELECT Id,DeveloperName FROM Group', where, records: 1, limit: 2, withDeleted: false };
 }
 
-export function permissionSetsQuery(userId: string): RowsQuery {
-  const where = `AssigneeId = ${quoteText(userId)}`;
-  const assigned = 'SELECT PermissionSetId FROM PermissionSetAssignment';
-  return { select: assigned, where, records: 1, limit: 200, withDeleted: false };
-}
-
-export function viewAllQuery(objects: readonly string[], permissionSets: readonly string[]): RowsQuery {
-  const of = `SobjectType IN ${listOf(objects)} AND ParentId IN ${listOf(permissionSets)}`;
-  const where = `${of} AND PermissionsViewAllRecords = true`;
-  return { select: 'SELECT SobjectType FROM ObjectPermissions', where, records: 1, withDeleted: false };
+/** Rights on these objects, one row for each permission set of the user; its profile has one too. */
+export function rightsQuery(objects: readonly string[], userId: string): RowsQuery {
+  const sets = `SELECT PermissionSetId FROM PermissionSetAssignment WHERE AssigneeId = ${quoteText(userId)}`;
+  const where = `SobjectType IN ${listOf(objects)} AND ParentId IN (${sets})`;
+  const rights = 'SELECT SobjectType,PermissionsViewAllRecords FROM ObjectPermissions';
+  return { select: rights, where, records: objects.length, withDeleted: false };
 }
 
 function ownedBy(resource: Resource, { consumerId }: Exclude<Visible, 'all'>): string {

@@ -44,7 +44,11 @@ class WatchedOrg {
       return { status: 200, headers: {}, body: { compositeResponse } };
     };
     const client = { dataPath: '/services/data/v68.0', send };
-    const schema = new OrgSchema({ resources, client, columnsOf: createColumns(), log });
+    const schema = new OrgSchema({
+      ...{ resources, client, log },
+      columnsOf: createColumns(),
+      userId: async () => undefined,
+    });
     const lock = `org-schema:${this.#name}`;
     const watch = new OrgWatch({
       ...{ schema, log, metrics: createMetrics(orgSchemaMetrics) },

@@ -147,6 +147,22 @@ describe('an administrator changes the org', () => {
     await repair({ objects: { [offers]: { access: null } } });
   });
 
+  test('takes the right to delete away', async () => {
+    const { id } = (await (await create()).json()) as { id: string };
+    const remove = () =>
+      gateway.request(`/v1/quotes/${id}`, {
+        method: 'DELETE',
+        headers: { 'idempotency-key': randomUUID() },
+      });
+    await change({ objects: { [offers]: { deletable: false } } });
+    await assertMisfit(await remove(), /needs it: Travel_Offer__c can't be deleted by the integration user/);
+    await assertLacks(null, /can't be deleted by the integration user/);
+    assert.equal((await handOff()).status, 201);
+    await change({ objects: { [offers]: { deletable: null } } });
+    await until(async () => (await remove()).status === 204);
+    await until(async () => (await lacks()).length === 0);
+  });
+
   test('5 deletes a field', async () => {
     const { Nights__c } = await fieldsNow();
     await change(fields({ Nights__c: null }));
