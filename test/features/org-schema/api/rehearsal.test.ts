@@ -147,18 +147,19 @@ describe('an administrator changes the org', () => {
     await repair({ objects: { [offers]: { access: null } } });
   });
 
-  test('takes the right to delete away', async () => {
+  test('takes the rights to delete, and to view all members, away', async () => {
     const { id } = (await (await create()).json()) as { id: string };
     const remove = () =>
       gateway.request(`/v1/quotes/${id}`, {
         method: 'DELETE',
         headers: { 'idempotency-key': randomUUID() },
       });
-    await change({ objects: { [offers]: { deletable: false } } });
+    await change({ objects: { [offers]: { deletable: false }, Traveller__c: { viewAll: false } } });
     await assertMisfit(await remove(), /needs it: Travel_Offer__c can't be deleted by the integration user/);
     await assertLacks(null, /can't be deleted by the integration user/);
+    await assertLacks(null, /lacks View All Records/, 'Traveller__c');
     assert.equal((await handOff()).status, 201);
-    await change({ objects: { [offers]: { deletable: null } } });
+    await change({ objects: { [offers]: { deletable: null }, Traveller__c: { viewAll: null } } });
     await until(async () => (await remove()).status === 204);
     await until(async () => (await lacks()).length === 0);
   });
