@@ -262,9 +262,11 @@ async function checkFields(context: DoctorContext): Promise<string> {
   const found = await orgOf(context).inspect(resources);
   const [faults, lacks] = [found.faults.map(factOf), found.lacks.map(factOf)];
   const { slow } = found;
-  const advice =
-    "Deploy the package in salesforce/ and assign its permission set to the integration user, or name the org's own fields in " +
-    'a mapping (crm.mappingFile).';
+  const isMapped = settingsOf(context).crm.mappingFile !== undefined;
+  const advice = isMapped
+    ? 'Run `handoff org check`: it says what to do about each. Make fields without an index external IDs in Setup.'
+    : "Deploy the package in salesforce/ and assign its permission set to the integration user, or name the org's own fields in " +
+      'a mapping (crm.mappingFile).';
   if (faults.length > 0) throw new Error([...faults, ...lacks, advice].join('\n'));
   const objects = listOf(resources)
     .map(({ crmObject }) => crmObject)

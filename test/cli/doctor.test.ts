@@ -202,6 +202,14 @@ describe('handoff doctor, with an org', () => {
       find('Salesforce fields').detail,
       /\nLists get slow .* no index:\nQuote__c\.Trip_Id__c isn't an external ID\nDeploy the package/,
     );
+    const file = join(dataDir, 'own.yaml');
+    await writeFile(file, 'version: 1\nresources: {}\n');
+    await armDescriptions(describedFor(member), ofQuotes, describedFor(booking));
+    const mapped = await visit(dataDir, { ...own.env, CRM_MAPPING_FILE: file });
+    assert.match(
+      mapped.find('Salesforce fields').detail,
+      /\nQuote__c\.Trip_Id__c isn't an external ID\nRun `handoff org check`: .* external IDs in Setup\.$/,
+    );
   });
 
   test('another audience that the org takes is found, and the end of the certificate is shown', async () => {
