@@ -12,7 +12,7 @@ import { laterStatuses } from '../records/quotes-and-bookings.ts';
 import type { Resource } from '../records/resource.ts';
 import { queryPath } from './batching/find.ts';
 import { type CrmUser, fetchUser, userIdBy } from './crm-health.ts';
-import { type Described, type DescribedObject, describeObjects, listObjects } from './describe.ts';
+import { type Described, type DescribedObject, describeObjects, isManaged, listObjects } from './describe.ts';
 import type { OrgFault } from './org-schema.ts';
 import { ownerFaults } from './owners.ts';
 import { createChangeSource } from './read-changes.ts';
@@ -244,7 +244,13 @@ function findingsOf(resources: readonly Resource[], described: Described, member
 }
 
 function problemOf({ crmObject }: Resource, { column, problem, kind }: Misfit): OrgProblem {
-  return { object: crmObject, field: column, problem, advice: adviceByKind[kind] };
+  return { object: crmObject, field: column, problem, advice: adviceFor(kind, column ?? crmObject) };
+}
+
+function adviceFor(kind: MisfitKind, name: string): string {
+  return kind === 'absent' && isManaged(name)
+    ? 'It belongs to a managed package: install that, give the integration user permission to see it, or name another one in the mapping.'
+    : adviceByKind[kind];
 }
 
 const adviceByKind: Readonly<Record<MisfitKind, string>> = {

@@ -47,6 +47,11 @@ export interface DescribedObject {
   recordTypes: readonly { id: string; developerName: string; available: boolean }[];
 }
 
+/** Whether an object or a field, such as `acme__Vendor__c`, is of a managed package: only its vendor can make it. */
+export function isManaged(name: string): boolean {
+  return /^[a-z]\w*?__\w+__[a-z]+$/i.test(name);
+}
+
 export type Described = ReadonlyMap<string, DescribedObject | null>;
 
 /**

@@ -295,10 +295,15 @@ function columnsOf(name: string, { crm }: Field, fields: Record<string, unknown>
   });
 }
 
+/** Names that fields under `add` can't have. */
+export function takenNames({ fields }: Resource): string[] {
+  const groups = Object.values(fields).flatMap(({ within }) => within?.name ?? []);
+  // Every object has a constructor: where the org hides the field, it would be taken for its value.
+  return [...Object.keys(fields), ...groups, includedPart, ...listParameters, 'constructor'];
+}
+
 function addFaults(path: Path, given: ResourceMapping, resource: Resource): Found[] {
-  const groups = Object.values(resource.fields).flatMap(({ within }) => within?.name ?? []);
-  // Every object has one of this name: where the org hides the field, it would be taken for its value.
-  const taken = [...Object.keys(resource.fields), ...groups, includedPart, ...listParameters, 'constructor'];
+  const taken = takenNames(resource);
   return Object.entries(parts(given).add).flatMap(([name, one]) => {
     const at = [...path, 'add', name];
     const found: Found[] = [];

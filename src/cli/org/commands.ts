@@ -26,7 +26,7 @@ import type { Settings } from '../../platform/settings/table.ts';
 import { withSimulated } from '../../platform/simulators/simulator.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
 import { packageFiles, writePackage } from './package.ts';
-import { formatProposal, proposeMapping, toMapping } from './propose.ts';
+import { formatProposal, proposeMapping, soundsLikeOurs, toMapping } from './propose.ts';
 
 /** Takes the mapping from another file than the settings name, where one is given. Throws `SettingsError`. */
 type ReadResources = (mappingFile?: string) => Resources;
@@ -48,7 +48,7 @@ async function connectOrg(
   return [org, (mappingFile = crm.mappingFile) => resourcesFor({ crm: { ...crm, mappingFile } })];
 }
 
-/** Objects that `org map` looks at: enough for a large org, and few calls. */
+/** Objects that `org map` looks at, the likely ones first: enough for a large org, and few calls. */
 const mostObjects = 500;
 const companions = /__(share|history|feed|tag|changeevent|e|mdt|b|x|kav)$|(share|history|feed|changeevent)$/i;
 const standardObjects = [
@@ -194,12 +194,15 @@ function yesNo(is: boolean): string {
 }
 
 async function propose(org: OrgConnection, file: string | undefined, json: true | undefined): Promise<void> {
-  const names = (await org.listObjects()).filter(mayHoldRecords).map(({ name }) => name);
+  const isLikely = (object: ListedObject) => !object.custom || soundsLikeOurs(object);
+  const objects = (await org.listObjects()).filter(mayHoldRecords);
+  const names = objects.sort((a, b) => Number(isLikely(b)) - Number(isLikely(a))).map(({ name }) => name);
   const described = await org.describe(names.slice(0, mostObjects));
+  const unseen = names.slice(mostObjects);
   const proposal = proposeMapping(described);
-  const text = formatProposal(proposal);
+  const text = formatProposal(proposal, unseen);
   if (file !== undefined) await writeNew(file, text);
-  if (json) print(json, { file: file ?? null, mapping: toMapping(proposal) }, String);
+  if (json) print(json, { file: file ?? null, mapping: toMapping(proposal), not_looked_at: unseen }, String);
   else
     process.stdout.write(
       file === undefined

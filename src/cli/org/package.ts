@@ -1,6 +1,6 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Described, DescribedObject } from '../../crm/describe.ts';
+import { type Described, type DescribedObject, isManaged } from '../../crm/describe.ts';
 import { columnOf } from '../../crm/usable-columns.ts';
 import { listOf, type Resources } from '../../records/mapping.ts';
 import type { Field, Resource } from '../../records/resource.ts';
@@ -34,6 +34,10 @@ export function packageFiles(resources: Resources, described: Described, apiVers
   for (const resource of listOf(resources)) {
     const object = described.get(resource.crmObject.toLowerCase()) ?? null;
     const folder = `${source}/objects/${resource.crmObject}`;
+    if (object === null && isManaged(resource.crmObject)) {
+      left.push(`${resource.crmObject}: ${ofPackage}`);
+      continue;
+    }
     if (object === null && addObject(resource, files, folder, left))
       members['CustomObject']?.push(resource.crmObject);
     for (const made of missingFields(resource, object, resources.member.crmObject, left)) {
@@ -100,7 +104,7 @@ function missingFields(
   const constants = Object.keys(resource.constants ?? {}).filter(isMissing);
   const unknown = constants.map((column) => ({
     column,
-    reason: 'the mapping sets it, so create it with the type you want.',
+    reason: isManaged(column) ? ofPackage : 'the mapping sets it, so create it with the type you want.',
   }));
   for (const { column, reason } of [...missing, ...unknown])
     if (reason !== undefined) left.push(`${resource.crmObject}.${column}: ${reason}`);
@@ -113,11 +117,15 @@ function missingFields(
     }));
 }
 
+const ofPackage =
+  'it belongs to a managed package, so install the package or give the integration user permission to see it.';
+
 function columnsOf({ crm }: Field): string[] {
   return [columnOf(crm), ...(crm.continuations ?? [])];
 }
 
 function whyNotMade(column: string, { added }: Field): string | undefined {
+  if (isManaged(column)) return ofPackage;
   if (added !== undefined) return '`add` lists it, so create it with the type you want.';
   return /__c$/i.test(column)
     ? undefined
@@ -171,7 +179,7 @@ function permissionOf(resource: Resource, object: DescribedObject | null): Objec
     fields: [...fields, ...constants].filter(({ column }) => {
       const found = byName.get(column.toLowerCase());
       // Required fields are visible to all, and a permission set that names one is refused.
-      return found ? found.permissionable : /__c$/i.test(column);
+      return found ? found.permissionable : /__c$/i.test(column) && !isManaged(column);
     }),
   };
 }

@@ -1,6 +1,7 @@
 import { type Described, type DescribedField, type DescribedObject, isRequired } from '../../crm/describe.ts';
 import { typeOf } from '../../crm/schema-check.ts';
 import { type Mapping, type Resources, resourcesOf } from '../../records/mapping.ts';
+import { takenNames } from '../../records/mapping-file.ts';
 import { writtenStatuses } from '../../records/quotes-and-bookings.ts';
 
 export interface Guess<T> {
@@ -13,6 +14,8 @@ export interface ProposedResource {
   object: Guess<string>;
   fields: Record<string, Guess<string | string[] | null>>;
   add: readonly ProposedField[];
+  /** Required fields of types that the API doesn't have. */
+  unset: readonly string[];
 }
 
 export interface ProposedField {
@@ -35,18 +38,58 @@ const words = {
   booking: /booking|reservation|order|sale/i,
 };
 
+/** Whether an object's name or label suggests that it holds members, quotes or bookings. */
+export function soundsLikeOurs({ name, label }: { name: string; label: string }): boolean {
+  return Object.values(words).some((word) => word.test(name) || word.test(label));
+}
+
 export function proposeMapping(described: Described): Proposal {
   const objects = [...described.values()].filter((object) => object !== null);
-  const member = bestMember(objects);
-  const records = member === undefined ? [] : recordObjects(objects, member);
-  const [quote, booking] = (['quote', 'booking'] as const).map((name) =>
-    records.find((object) => words[name].test(object.name)),
-  );
+  const [member, ...otherMembers] = membersBestFirst(objects);
+  if (member === undefined) return { member: undefined, quote: undefined, booking: undefined };
+  const records = recordObjects(objects, member);
+  const quote = bestRecords('quote', records, member);
+  const left = records.filter(({ name }) => name !== quote?.object.value);
   return {
-    member: member && proposeMember(member),
-    quote: member && quote && proposeRecords('quote', quote, member),
-    booking: member && booking && booking !== quote ? proposeRecords('booking', booking, member) : undefined,
+    member: withRivals(proposeMember(member), otherMembers),
+    quote,
+    booking: bestRecords('booking', left, member),
   };
+}
+
+/** Takes the object with the most of the API's fields of those that look alike. */
+function bestRecords(
+  name: 'quote' | 'booking',
+  records: readonly DescribedObject[],
+  member: DescribedObject,
+): ProposedResource | undefined {
+  const alike = records
+    .filter((object) => words[name].test(object.name))
+    .map((object) => ({ object, proposed: proposeRecords(name, object, member) }));
+  const [best, ...others] = alike.sort((a, b) => foundFields(b) - foundFields(a));
+  return (
+    best &&
+    withRivals(
+      best.proposed,
+      others.map(({ object }) => object),
+    )
+  );
+}
+
+function foundFields({ object, proposed }: { object: DescribedObject; proposed: ProposedResource }): number {
+  const columns = new Set(object.fields.map(({ name }) => name));
+  return Object.values(proposed.fields).filter(({ value }) =>
+    [value].flat().some((one) => columns.has(one ?? '')),
+  ).length;
+}
+
+const mostRivals = 5;
+
+function withRivals(proposed: ProposedResource, rivals: readonly DescribedObject[]): ProposedResource {
+  if (rivals.length === 0) return proposed;
+  const names = rivals.slice(0, mostRivals).map(({ name }) => name);
+  const { value, why } = proposed.object;
+  return { ...proposed, object: { value, why: `${why}; others like it: ${names.join(', ')}` } };
 }
 
 export function toMapping(proposal: Proposal): Mapping {
@@ -73,15 +116,14 @@ function requiredMapping({ name, column }: ProposedField) {
   return { field: column, access: 'write' as const, required: true, from: `/result/details/${name}` };
 }
 
-function bestMember(objects: readonly DescribedObject[]): DescribedObject | undefined {
+function membersBestFirst(objects: readonly DescribedObject[]): DescribedObject[] {
   const score = (object: DescribedObject) =>
     Number(words.member.test(object.name)) * 2 +
     Number(object.fields.some(({ type }) => type === 'email')) * 2 +
     Number(objects.some(({ fields }) => fields.some(({ referenceTo }) => referenceTo.includes(object.name))));
-  const [best] = objects
+  return objects
     .filter((object) => score(object) >= 3)
     .sort((a, b) => Number(hasKey(b)) - Number(hasKey(a)) || score(b) - score(a));
-  return best;
 }
 
 function recordObjects(objects: readonly DescribedObject[], member: DescribedObject): DescribedObject[] {
@@ -108,11 +150,23 @@ function keyOf({ fields }: DescribedObject): DescribedField | undefined {
 }
 
 function leadsTo({ referenceTo, relationshipName }: DescribedField, { name }: DescribedObject): boolean {
-  return referenceTo.includes(name) && relationshipName !== null;
+  return referenceTo.length === 1 && referenceTo.includes(name) && relationshipName !== null;
 }
 
 function isLongText({ type, length, createable }: DescribedField): boolean {
   return type === 'textarea' && length >= leastDetails && createable;
+}
+
+/** Takes each field once, as `first` finds it. */
+function pickFrom(used: Set<string>) {
+  return (fields: readonly DescribedField[], patterns: readonly RegExp[]): DescribedField | undefined => {
+    const found = first(
+      fields.filter(({ name }) => !used.has(name)),
+      patterns,
+    );
+    if (found) used.add(found.name);
+    return found;
+  };
 }
 
 function first(fields: readonly DescribedField[], patterns: readonly RegExp[]): DescribedField | undefined {
@@ -136,6 +190,7 @@ function proposeMember(object: DescribedObject): ProposedResource {
       phone: named(first(ofType('phone'), [/^Phone$/, /mobile/i, /phone/i, /./]), 'type is phone'),
     },
     add: [],
+    unset: [],
   };
 }
 
@@ -147,63 +202,71 @@ function proposeRecords(
   const writable = object.fields.filter(({ createable }) => createable);
   const texts = (least: number) =>
     writable.filter(({ type, length, unique }) => type === 'string' && length >= least && !unique);
-  const verified = first(
+  const key = keyOf(object);
+  const used = new Set(key ? [key.name] : []);
+  const pick = pickFrom(used);
+  const verified = pick(
     writable.filter(({ type }) => type === 'boolean'),
     [/(actor|person)_?verified/i],
   );
   const lookups = writable.filter((field) => leadsTo(field, member));
-  const lookup = first(lookups, [words.member, /./]);
+  const lookup = pick(lookups, [words.member, /./]);
   const details = detailsGuess(writable.filter(isLongText));
   const fields: ProposedResource['fields'] = {
-    id: needed(keyOf(object), 'unique external ID', 'External_Id__c'),
+    id: needed(key, 'unique external ID', 'External_Id__c'),
     trip_id: needed(
-      first(texts(36), [/trip/i, /journey|itinerary|voyage|travel.?(id|ref)/i]),
+      pick(texts(36), [/trip/i, /journey|itinerary|voyage|travel.?(id|ref)/i]),
       'text of 36 characters or more',
       'Trip_Id__c',
     ),
     member_id: { value: lookup?.relationshipName ?? null, why: `looks up ${member.name}` },
-    name: needed(nameOf(texts(80)), 'readable text', 'Name__c'),
+    name: needed(pickName(texts(80), pick), 'readable text', 'Name__c'),
     source: named(
-      first(texts(40), [
+      pick(texts(40), [
         /^(source|supplier|vendor|provider)(_?name)?(__c)?$/i,
         /source|supplier|vendor|provider/i,
       ]),
       'matched by name',
     ),
     details,
-    status: statusOf(writable, writtenStatuses[name]),
+    status: statusOf(writable, writtenStatuses[name], pick),
     consumer_id: named(
-      first(texts(64), [/consumer_?id/i, /consumer(__c)?$/i]),
+      pick(texts(64), [/consumer_?id/i, /consumer(__c)?$/i]),
       'text of 64 characters or more',
     ),
-    consumer_name: named(first(texts(255), [/consumer_?name/i]), 'matched by name'),
-    actor: named(first(texts(255), [/actor/i, /(^|_)person/i]), 'matched by name'),
+    consumer_name: named(pick(texts(255), [/consumer_?name/i]), 'matched by name'),
+    actor: named(pick(texts(255), [/actor/i, /(^|_)person/i]), 'matched by name'),
     ...(verified && { verified: named(verified, 'matched by name') }),
   };
-  const used = new Set(Object.values(fields).flatMap(({ value }) => value ?? []));
-  const further = object.fields.filter(
-    (field) =>
-      !used.has(field.name) &&
-      field !== lookup &&
-      typeOf(field) !== undefined &&
-      (isRequired(field) || (field.name.endsWith('__c') && !isLongText(field))),
-  );
+  const mapped = new Set([...used, ...Object.values(fields).flatMap(({ value }) => value ?? [])]);
+  const rest = object.fields.filter((field) => !mapped.has(field.name));
   return {
     object: {
       value: object.name,
       why: `looks up ${member.name}, and its name suggests a ${name}`,
     },
     fields,
-    add: withNames(further, Object.keys(defaults[name].fields)),
+    ...furtherFields(rest, takenNames(defaults[name])),
   };
+}
+
+function furtherFields(
+  rest: readonly DescribedField[],
+  taken: readonly string[],
+): Pick<ProposedResource, 'add' | 'unset'> {
+  const [carried, others] = [rest.filter(typeOf), rest.filter((field) => typeOf(field) === undefined)];
+  const further = carried.filter(
+    (field) => isRequired(field) || (field.name.endsWith('__c') && !isLongText(field)),
+  );
+  return { add: withNames(further, taken), unset: others.filter(isRequired).map(({ name }) => name) };
 }
 
 function withNames(fields: readonly DescribedField[], taken: readonly string[]): ProposedField[] {
   const used = new Set(taken);
   return fields.map((field) => {
     const plain = apiName(field.name);
-    let name = used.has(plain) ? `org_${plain}`.slice(0, 40) : plain;
-    for (let number = 2; used.has(name); number += 1) name = `${plain.slice(0, 36)}_${number}`;
+    let name = used.has(plain) ? shortened(`org_${plain}`, 40) : plain;
+    for (let number = 2; used.has(name); number += 1) name = `${shortened(plain, 36)}_${number}`;
     used.add(name);
     return { name, column: field.name, isRequired: isRequired(field) };
   });
@@ -221,7 +284,7 @@ function needed(field: DescribedField | undefined, why: string, made: string): G
   };
 }
 
-function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
+function pickName(texts: readonly DescribedField[], pick: typeof first): DescribedField | undefined {
   const own = texts.filter(({ name }) => !/consumer|supplier|source|trip/i.test(name));
   const patterns = [
     /^name__c$/i,
@@ -230,21 +293,22 @@ function nameOf(texts: readonly DescribedField[]): DescribedField | undefined {
     /^Name$/,
     /name/i,
   ];
-  return first(own.filter(isRequired), patterns) ?? first(own, patterns);
+  return pick(own.filter(isRequired), patterns) ?? pick(own, patterns);
 }
 
 function statusOf(
   writable: readonly DescribedField[],
   written: readonly [string, ...string[]],
+  pick: typeof first,
 ): Guess<string | null> {
   const patterns = [/^(status|stage|state|progress|phase)(__c)?$/i, /status|stage/i];
   const fitting = writable.filter(({ type }) => type === 'picklist' || type === 'string');
   const listing = (values: readonly string[]) =>
     fitting.filter((field) => values.every((value) => field.values.includes(value)));
   const listed = [listing(written), listing(written.slice(0, 1))].find((some) => some.length > 0) ?? [];
-  const found = first(listed, [...patterns, /./]);
+  const found = pick(listed, [...patterns, /./]);
   if (found) return named(found, `accepts the value ${written[0]}`);
-  const open = first(
+  const open = pick(
     fitting.filter(({ restrictedPicklist }) => !restrictedPicklist),
     patterns,
   );
@@ -297,13 +361,24 @@ function apiName(column: string): string {
     .replaceAll(/([a-z])([A-Z])/g, '$1_$2')
     .replaceAll(/_+/g, '_')
     .toLowerCase();
-  return name.slice(0, 40).replace(/_$/, '');
+  return shortened(name, 40);
 }
 
-export function formatProposal(proposal: Proposal): string {
+function shortened(name: string, length: number): string {
+  return name.slice(0, length).replace(/_$/, '');
+}
+
+const mostNamed = 20;
+
+/** `unseen`: objects that were not looked at. */
+export function formatProposal(proposal: Proposal, unseen: readonly string[]): string {
+  const rest = unseen.length > mostNamed ? ` and ${unseen.length - mostNamed} more` : '';
   const lines = [
     "# Proposed by `handoff org map` from the org's objects and fields. Review each line, then run",
     '# `handoff org check --mapping` with this file.',
+    ...(unseen.length === 0
+      ? []
+      : [`# Too many objects; these weren't looked at: ${unseen.slice(0, mostNamed).join(', ')}${rest}.`]),
     'version: 1',
     'resources:',
   ];
@@ -317,13 +392,20 @@ export function formatProposal(proposal: Proposal): string {
   return `${lines.join('\n')}\n`;
 }
 
-function resourceLines(name: string, { object, fields, add }: ProposedResource): string[] {
+function resourceLines(name: string, { object, fields, add, unset }: ProposedResource): string[] {
   return [
     `  ${name}:`,
     `    object: ${withReason(object)}`,
     '    fields:',
     ...Object.entries(fields).map(([field, guess]) => `      ${field}: ${withReason(guess)}`),
     ...furtherLines(add),
+    ...(unset.length === 0
+      ? []
+      : [
+          "    # The org requires these too, but the API can't carry them: give a value for all records.",
+          '    # set:',
+          ...unset.map((column) => `    #   ${column}: …`),
+        ]),
   ];
 }
 
