@@ -220,10 +220,10 @@ export async function fetchUser(
   return toUser(await client.probe(get('identity', identity.pathname), call), 'display_name');
 }
 
-/** Undefined where the org refuses to say who we are. Throws `Problem`, `CrmFailure`. */
+/** Undefined where the org doesn't say who we are. Never rejects: most can be known without. */
 export function userIdBy(client: Parameters<typeof fetchUser>[0]) {
   return async (call: Call): Promise<string | undefined> =>
-    (await fetchUser(client, call).catch(unlessRefused))?.Id;
+    (await fetchUser(client, call).catch(() => undefined))?.Id;
 }
 
 const reasons: readonly DisconnectedBy[] = ['sign_in', 'data', 'version', 'network'];

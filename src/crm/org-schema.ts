@@ -21,7 +21,7 @@ interface OrgSchemaOptions {
   resources: Resources;
   client: Pick<CrmClient, 'send' | 'dataPath'>;
   columnsOf: (resource: Resource) => UsableColumns;
-  /** Undefined where the org doesn't say. Throws `Problem`, `CrmFailure`. */
+  /** Undefined where the org doesn't say. */
   userId: (call: Call) => Promise<string | undefined>;
   log: Log;
 }

@@ -195,14 +195,14 @@ function checkContinuations(
     const reason =
       found === undefined
         ? isNotThere
-        : (spellingFault(column, found.name) ?? valueFault(name, field, found) ?? writeFault(found));
+        : (spellingFault(column, found.name) ?? sizeFault(field, found) ?? writeFault(found));
     if (reason === undefined) continue;
     checked.missing.add(column.toLowerCase());
     checked.misfits.push({ ...reason, name, column, needs: [] });
   }
   const lengths = columns.flatMap((found, index) => {
     // A short one that is left out does not make the others shorter.
-    const isUsed = found !== undefined && (index === 0 || valueFault(name, field, found) === undefined);
+    const isUsed = found !== undefined && (index === 0 || sizeFault(field, found) === undefined);
     return isUsed && found.length > 0 ? [found.length] : [];
   });
   if (lengths.length > 0) checked.sizes.set(name, Math.min(...lengths));
@@ -217,8 +217,15 @@ function faultOf(one: FieldToCheck, found: DescribedField): Fault | undefined {
   const isWritten = resource.name !== 'member' && isWrittenField(name, field);
   const ofWrites = isWritten ? writtenFault(name, field, found) : undefined;
   if (ofWrites !== undefined) return { ...ofWrites, needs: ['write'] };
+  return filterFault(one, found) ?? (isWritten ? sizeFault(field, found) : undefined);
+}
+
+function filterFault(
+  { resource, name, field }: FieldToCheck,
+  { filterable }: DescribedField,
+): Fault | undefined {
   const isCompared = field.filter || searchedFields(resource).includes(name);
-  return isCompared && !found.filterable
+  return isCompared && !filterable
     ? { kind: 'mismatch', problem: "can't be used in filters", needs: ['filter'] }
     : undefined;
 }
@@ -289,13 +296,18 @@ function mistyped({ type }: DescribedField, fitting: readonly string[]): Reason 
 
 /** Why the service's values are refused; undefined where they fit. */
 function valueFault(name: string, { kind, crm }: Field, found: DescribedField): Reason | undefined {
-  const { type, length, restrictedPicklist } = found;
+  const { type, restrictedPicklist } = found;
   const isOwn = ownTexts.includes(name);
   if (type === 'email' && (isOwn || name === 'status')) return mistyped(found, texts);
-  if (restrictedPicklist && (isOwn || (kind === 'uuid' && crm.lookupColumn === undefined)))
-    return mismatch('is a restricted picklist, but must take any text');
-  return kind === 'json' && length <= shortTextArea
-    ? { kind: 'length', problem: `holds ${length} characters, but must be a long text` }
+  return restrictedPicklist && (isOwn || (kind === 'uuid' && crm.lookupColumn === undefined))
+    ? mismatch('is a restricted picklist, but must take any text')
+    : undefined;
+}
+
+/** No request needs it: what fits is written all the same. */
+function sizeFault({ kind }: Field, { length }: DescribedField): Fault | undefined {
+  return kind === 'json' && length > 0 && length <= shortTextArea
+    ? { kind: 'length', problem: `holds ${length} characters, but must be a long text`, needs: [] }
     : undefined;
 }
 

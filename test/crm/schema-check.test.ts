@@ -212,13 +212,13 @@ describe('the description of an object', () => {
       'details in a short text',
       { Details__c: { type: 'string', length: 40 } },
       'Details__c holds 40 characters, but must be a long text',
-      ['write'],
+      [],
     ],
     [
       'details in a text area that is not long',
       { Details__c: { length: 255 } },
       'Details__c holds 255 characters, but must be a long text',
-      ['write'],
+      [],
     ],
     [
       'a further column of details that is short',
