@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import fs, { closeSync, fstatSync } from 'node:fs';
+import fs, { closeSync, fstatSync, type Stats } from 'node:fs';
 import { access, constants, readdir, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -175,14 +175,24 @@ async function listSecrets(path: string, folder: string): Promise<string[]> {
     for (const entry of await readdir(path, { withFileTypes: true })) {
       const name = `${folder}/${entry.name}`;
       if (!isSecretName(name)) continue;
-      const kind = entry.isSymbolicLink() ? await stat(join(path, entry.name)) : entry;
-      if (kind.isFile()) names.push(name);
-      else if (kind.isDirectory()) names.push(...(await listSecrets(join(path, entry.name), name)));
+      const kind = entry.isSymbolicLink() ? await followLink(join(path, entry.name)) : entry;
+      if (kind?.isFile()) names.push(name);
+      else if (kind?.isDirectory()) names.push(...(await listSecrets(join(path, entry.name), name)));
     }
   } catch (error) {
     if (!isAbsent(error)) throw unavailable(path, describe(error), error);
   }
   return names.sort();
+}
+
+/** Undefined where the link leads nowhere: one such link must not end the list, or the consumers after it would be revoked. */
+async function followLink(path: string): Promise<Stats | undefined> {
+  try {
+    return await stat(path);
+  } catch (error) {
+    if (isAbsent(error)) return undefined;
+    throw error;
+  }
 }
 
 async function checkFolder(dir: string): Promise<void> {

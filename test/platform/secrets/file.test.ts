@@ -80,6 +80,21 @@ describe('secrets as files', () => {
     assert.equal(await manager.read('crm/key/below'), undefined);
   });
 
+  it('lists the others beside a link that leads nowhere', async () => {
+    const dir = await makeFolder();
+    await mkdir(join(dir, 'consumers'));
+    await symlink(join(dir, 'nowhere'), join(dir, 'consumers/con_b'));
+    for (const name of ['con_a', 'con_c']) await writeFile(join(dir, 'consumers', name), 'x');
+    await symlink('con_c/below', join(dir, 'consumers/con_d'));
+    await symlink('con_a', join(dir, 'consumers/con_e'));
+    const manager = createFileSecretsManager({ dir });
+    assert.deepEqual(await manager.list('consumers'), [
+      'consumers/con_a',
+      'consumers/con_c',
+      'consumers/con_e',
+    ]);
+  });
+
   it('leaves locks, drafts and hidden files out of its lists, and survives a draft of a crashed write', async () => {
     const dir = await makeFolder();
     await mkdir(join(dir, 'consumers'));
