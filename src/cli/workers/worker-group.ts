@@ -120,7 +120,7 @@ export class WorkerGroup {
     this.#running.delete(worker);
     this.#serving.delete(worker);
     metrics.group.workers.set(this.#serving.size);
-    void metrics.keep(pid);
+    metrics.keep(pid);
     if (this.#state === 'stopping') {
       // A worker without its handler yet was ended by the signal itself.
       this.#endedWell &&= code === 0 || signal === 'SIGTERM' || signal === 'SIGINT';

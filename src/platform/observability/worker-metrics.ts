@@ -12,22 +12,27 @@ export class WorkerMetrics {
   readonly group = createGroupMetrics();
   readonly #latest = new Map<number, MetricsSnapshot>();
   /** Counts of workers that have ended: without them the sums would fall, which looks like a restart of all workers. */
-  #counted: MetricsSnapshot = [];
+  #counted: Promise<MetricsSnapshot> = Promise.resolve([]);
 
   take(pid: number, snapshot: MetricsSnapshot): void {
     this.#latest.set(pid, snapshot);
   }
 
-  async keep(pid: number): Promise<void> {
+  keep(pid: number): void {
     const snapshot = this.#latest.get(pid) ?? [];
     this.#latest.delete(pid);
     // A gauge of an ended worker means nothing.
     const counted = snapshot.filter(({ type }) => ['counter', 'histogram'].includes(String(type)));
-    this.#counted = await AggregatorRegistry.aggregate([this.#counted, counted]).getMetricsAsJSON();
+    // One after the other: two workers may end at once, and the counts of neither may be lost.
+    this.#counted = this.#counted.then((before) =>
+      AggregatorRegistry.aggregate([before, counted]).getMetricsAsJSON(),
+    );
   }
 
   async metrics(): Promise<string> {
-    const workers = AggregatorRegistry.aggregate([...this.#latest.values(), this.#counted]);
+    // Read in one turn: a worker that ends meanwhile counts once.
+    const [latest, counted] = [[...this.#latest.values()], this.#counted];
+    const workers = AggregatorRegistry.aggregate([...latest, await counted]);
     return `${await workers.metrics()}\n${await this.group.registry.metrics()}`;
   }
 }

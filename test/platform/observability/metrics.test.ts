@@ -5,6 +5,7 @@ import { request as httpRequest } from 'node:http';
 import { before, describe, test } from 'node:test';
 import { createAllMetrics } from '../../../src/app/metrics.ts';
 import { documentedRoutes } from '../../../src/app/routes.ts';
+import { WorkerMetrics } from '../../../src/platform/observability/worker-metrics.ts';
 import { member } from '../../../src/records/members.ts';
 import { booking, quote } from '../../../src/records/quotes-and-bookings.ts';
 import { type TestGateway, useGateway } from '../../support/gateway.ts';
@@ -36,6 +37,23 @@ describe('the metrics', () => {
   test('show the delay of the event loop', async () => {
     const page = await createAllMetrics().registry.metrics();
     assert.match(page, /^nodejs_eventloop_lag_p99_seconds \d/m);
+  });
+
+  test('count what workers that end at once have counted', async () => {
+    const workers = new WorkerMetrics();
+    for (const pid of [1, 2, 3]) {
+      const { registry, auditAttemptsDropped } = createAllMetrics();
+      auditAttemptsDropped.inc(10 ** pid);
+      workers.take(pid, await registry.getMetricsAsJSON());
+    }
+    const dropped = async () =>
+      samplesOf(await workers.metrics()).find(({ name }) => name === 'handoff_audit_attempts_dropped_total')
+        ?.value;
+    assert.equal(await dropped(), 1110);
+    workers.keep(1);
+    workers.keep(2);
+    assert.equal(await dropped(), 1110);
+    assert.equal(await dropped(), 1110);
   });
 });
 
