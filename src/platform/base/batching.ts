@@ -127,7 +127,9 @@ export class WriteBehind<Item> {
 
   constructor(options: WriteBehindOptions<Item>) {
     this.#options = options;
-    this.#timer = setInterval(() => this.#flushQuietly(), intervalMs);
+    this.#timer = setInterval(() => {
+      if (!this.#isRunning) this.#flushQuietly();
+    }, intervalMs);
     this.#timer.unref();
   }
 
@@ -136,30 +138,37 @@ export class WriteBehind<Item> {
   }
 
   add(key: string, item: Item): void {
+    const isNew = !this.#waiting.has(key);
     this.#waiting.set(key, item);
     this.#dropOldest();
-    if (this.#waiting.size % this.#options.batchSize === 0) this.flushSoon();
+    if (isNew && this.#waiting.size % this.#options.batchSize === 0) this.flushSoon();
   }
 
   flushSoon(): void {
     if (!this.#isFailing) this.#flushQuietly();
   }
 
-  /** Writes what is left. Throws what the database does. */
+  /** Writes what is left, and what is added meanwhile. Throws what the database does. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.flush();
+    do await this.flush();
+    while (this.#waiting.size > 0);
   }
 
   #flushQuietly(): void {
-    if (!this.#isRunning) this.flush().catch(() => undefined);
+    this.flush().catch(() => undefined);
   }
 
   async #run(): Promise<void> {
-    const { finish, onFailing, onRecovered } = this.#options;
+    const { batchSize, finish, onFailing, onRecovered } = this.#options;
     this.#isRunning = true;
     try {
-      while (this.#waiting.size > 0) await this.#writeBatch();
+      // Requests add the same keys again and again: what comes during a run is left for the next, or this one would not end.
+      let left = this.#waiting.size;
+      while (left > 0) {
+        await this.#writeBatch();
+        left = Math.min(left - batchSize, this.#waiting.size);
+      }
       await finish?.();
     } catch (error) {
       if (!this.#isFailing) onFailing?.(error);
@@ -198,7 +207,9 @@ export class WriteBehind<Item> {
 
   #dropOldest(): void {
     const { most, onDropped } = this.#options;
-    if (most !== undefined && this.#waiting.size > most) onDropped?.(this.#takeOldest().size);
+    if (most === undefined || this.#waiting.size <= most) return;
+    const { size } = this.#takeOldest();
+    onDropped?.(size);
   }
 }
 
