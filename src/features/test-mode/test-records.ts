@@ -85,6 +85,8 @@ function changedFields({ fields }: Resource, before: FieldValues, after: FieldVa
 const statementsAtOnce = 2;
 const lookedUpAtOnce = 200;
 const mostWaiting = 1000;
+/** Milliseconds of a call that are kept for the work itself, once its turn has come. */
+const workMs = 2000;
 
 const kept = { keeps: 'keeps the records of test consumers' };
 
@@ -116,8 +118,12 @@ export class TestRecords implements Records {
 
   /** Throws `crm_unavailable` while too many writes of the consumer wait. */
   admit({ consumerId = '' }: Call): void {
-    if (this.#writing.waitingOf(consumerId) < mostWaiting) return;
-    throw new Problem('crm_unavailable', 'Too many writes are waiting.', { retryAfter: 1 });
+    if (this.#writing.waitingOf(consumerId) >= mostWaiting) throw tooMany('writes');
+  }
+
+  /** Throws `crm_unavailable` where its turn comes too late. */
+  #writeInTurn<T>(call: Call, work: () => Promise<T>): Promise<T> {
+    return this.#writing.run(call.consumerId ?? '', work, waitLimit(call, 'writes'));
   }
 
   /** No record gets a time again that it had before, so nobody needs to wait for the end of a second. */
@@ -140,7 +146,7 @@ export class TestRecords implements Records {
     }
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw new Problem('offer_expired', 'The offer has ended.');
-    const fault = await this.#check(key, values);
+    const fault = await this.#check(key, values, call);
     let isThere = false;
     const made = await this.#write({ ...key, fault, call }, async (transaction) => {
       const { row, isNew } = await this.#insert(transaction, resource, key, newValues(values, call));
@@ -183,7 +189,6 @@ export class TestRecords implements Records {
   async writeTogether(writes: readonly RecordWrite[], call: Call): Promise<StoredRecord[]> {
     const faults: Fault[] = [];
     for (const [index, write] of writes.entries()) faults.push(await this.#checkOf(write, index, call));
-    const { consumerId } = worldOf(call, (writes[0] as RecordWrite).resource);
     const work = async (transaction: Database['sql']) => {
       const written: StoredRecord[] = [];
       for (const [index, write] of writes.entries())
@@ -191,12 +196,11 @@ export class TestRecords implements Records {
       if (remainingMs(call) === 0) throw outOfTime();
       return written;
     };
-    const written = await this.#writing
-      .run(consumerId, () => this.#table.transaction(work))
-      .catch((error: unknown) => {
-        if (error instanceof Problem || error instanceof WritesRefused) throw error;
-        return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
-      });
+    const write = () => this.#table.transaction(work);
+    const written = await this.#writeInTurn(call, write).catch((error: unknown) => {
+      if (error instanceof Problem || error instanceof WritesRefused) throw error;
+      return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
+    });
     const lost = faults.indexOf('lost');
     if (lost < 0) return written;
     this.#lost.add(call);
@@ -208,7 +212,7 @@ export class TestRecords implements Records {
     if (validUntil !== undefined && wallMs() >= validUntil)
       throw refuse(new Problem('offer_expired', 'The offer has ended.'));
     const key = { ...worldOf(call, resource), externalId: externalId.toLowerCase() };
-    return this.#check(key, values).catch((error: unknown) => {
+    return this.#check(key, values, call).catch((error: unknown) => {
       throw error instanceof Problem && error.status < 500 ? refuse(error) : error;
     });
   }
@@ -270,7 +274,7 @@ export class TestRecords implements Records {
     const values = newValues(sampleValues(resource), { ...call, actor: undefined });
     const make = () =>
       this.#table.transaction((transaction) => this.#insert(transaction, resource, key, values));
-    return orUnavailable(async () => (await this.#writing.run(key.consumerId, make)).row, kept);
+    return orUnavailable(async () => (await this.#writeInTurn(call, make)).row, kept);
   }
 
   async find(resource: Resource, externalId: string, call: Call): Promise<StoredRecord | undefined> {
@@ -304,8 +308,10 @@ export class TestRecords implements Records {
         query,
       );
     }
+    if (this.#reading.waitingOf(world.consumerId) >= mostWaiting) throw tooMany('lists');
     const read = () => this.#table.list(world, query);
-    const rows = await orUnavailable(() => this.#reading.run(world.consumerId, read), kept);
+    const limit = waitLimit(call, 'lists');
+    const rows = await orUnavailable(() => this.#reading.run(world.consumerId, read, limit), kept);
     return toPage(
       rows.map((row) => withMemberOf(resource, toRecord(baseOf(resource), row)).values),
       query,
@@ -329,7 +335,7 @@ export class TestRecords implements Records {
   ): Promise<StoredRecord> {
     const world = worldOf(call, resource);
     const externalId = 'values' in ref ? (ref.values['id'] ?? '') : '';
-    const fault = await this.#check({ ...world, externalId }, values);
+    const fault = await this.#check({ ...world, externalId }, values, call);
     return this.#write({ ...world, externalId, fault, call }, async (transaction) => {
       const changed = await this.#change(transaction, resource, { world, record: ref, values });
       if (changed === undefined) throw worldFull();
@@ -358,15 +364,12 @@ export class TestRecords implements Records {
   }
 
   /** Throws the fault that the member stands for, and `member_not_found`. */
-  async #check({ consumerId, externalId }: WorldKey, values: FieldValues): Promise<Fault> {
+  async #check({ consumerId, externalId }: WorldKey, values: FieldValues, call: Call): Promise<Fault> {
     const memberId = values['member_id']?.toLowerCase();
     if (memberId === undefined) return undefined;
     if (worldMember(memberId) === undefined) throw unknownMember('member_id');
     return applyTestFault(memberId, () =>
-      orUnavailable(
-        () => this.#writing.run(consumerId, () => this.#table.metSince(consumerId, externalId)),
-        kept,
-      ),
+      orUnavailable(() => this.#writeInTurn(call, () => this.#table.metSince(consumerId, externalId)), kept),
     );
   }
 
@@ -387,7 +390,7 @@ export class TestRecords implements Records {
         if (event !== undefined) await addEvents(transaction, [event]);
         return after;
       });
-    const written = await this.#writing.run(consumerId, write).catch((error: unknown) => {
+    const written = await this.#writeInTurn(call, write).catch((error: unknown) => {
       if (error instanceof Problem) throw error;
       return orUnavailable(() => Promise.reject(error), { ...kept, outcomeUnknown: true });
     });
@@ -403,6 +406,14 @@ export class TestRecords implements Records {
     this.#noted.consumers.add(consumerId);
     void this.#table.noteUse(consumerId).catch(() => {});
   }
+}
+
+function tooMany(what: 'writes' | 'lists'): Problem {
+  return new Problem('crm_unavailable', `Too many ${what} are waiting.`, { retryAfter: 1 });
+}
+
+function waitLimit(call: Call, what: 'writes' | 'lists') {
+  return { ms: remainingMs(call) - workMs, refusal: () => tooMany(what) };
 }
 
 type Fault = Awaited<ReturnType<typeof applyTestFault>>;

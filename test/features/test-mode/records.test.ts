@@ -4,9 +4,10 @@ import { before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { forgetClaims } from '../../../src/api/idempotency/claims-table.ts';
 import { TestRecords } from '../../../src/features/test-mode/test-records.ts';
+import { sampleId } from '../../../src/features/test-mode/world-members.ts';
 import { WorldsTable } from '../../../src/features/test-mode/worlds-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
-import { startCall } from '../../../src/platform/base/call.ts';
+import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { isUuid } from '../../../src/platform/base/text.ts';
 import type { Database } from '../../../src/platform/store/database.ts';
 import { resourcesOf } from '../../../src/records/mapping.ts';
@@ -188,6 +189,50 @@ describe('records of test consumers', () => {
     await table.noteUse(world);
     await sql`update test_worlds set records = 10000 where consumer_id = ${world}`.execute(database.sql);
     assert.equal(await find(), undefined);
+  });
+
+  /** Its lists and writes wait for the gate. */
+  function slowRecords() {
+    const gate = Promise.withResolvers<void>();
+    const slow = Object.assign(new WorldsTable(database), {
+      list: async () => (await gate.promise, []),
+      transaction: async () => (await gate.promise, {}),
+    });
+    return { slow: new TestRecords(slow), answer: gate.resolve };
+  }
+
+  it('refuses what would not have its turn in time', { timeout: 30_000 }, async () => {
+    const { slow, answer } = slowRecords();
+    const { quote } = resources;
+    const faulty = '00000000-0000-4000-8000-000000000503';
+    const write = (call: Call, member = memberId) => slow.create(quote, randomUUID(), quoteFor(member), call);
+    const together = (call: Call) =>
+      slow.writeTogether([{ resource: quote, externalId: randomUUID(), values: quoteFor(memberId) }], call);
+    const first = [slow.list(quote, aList(), aCall()), together(aCall())];
+    const hasNoTurn = hasCode('crm_unavailable', { retryAfter: 1 });
+    for (const work of [
+      (call: Call) => slow.list(quote, aList(), call),
+      write,
+      (call: Call) => write(call, faulty),
+      together,
+      (call: Call) => slow.remove(quote, { nativeId: '1' }, call),
+      (call: Call) => slow.find(quote, sampleId, call),
+    ])
+      await assert.rejects(work(startCall('test', consumerId, 100)), hasNoTurn);
+    const later = [slow.list(quote, aList(), aCall()), together(aCall())];
+    answer();
+    await Promise.all([...first, ...later]);
+  });
+
+  it('lets at most 1,000 lists of a consumer wait', { timeout: 30_000 }, async () => {
+    const { slow, answer } = slowRecords();
+    const list = (call = aCall()) => slow.list(resources.quote, aList(), call);
+    const lists = Array.from({ length: 1001 }, () => list());
+    await assert.rejects(list(), hasCode('crm_unavailable', { retryAfter: 1 }));
+    const another = list(aCall(makeConsumerId('test')));
+    answer();
+    await Promise.all([...lists, another]);
+    await list();
   });
 
   it('refuses to work for a live consumer', async () => {
