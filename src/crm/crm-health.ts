@@ -1,5 +1,5 @@
 import { type Call, startCall } from '../platform/base/call.ts';
-import { monotonicMs, wallMs } from '../platform/base/chance.ts';
+import { monotonicMs, now, wallMs } from '../platform/base/chance.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import type { CallBudget } from './budget/call-budget.ts';
 import { CrmFailure, type DisconnectedBy, disconnectedBy, isConnected, isUnsent } from './failure.ts';
@@ -51,9 +51,10 @@ export class CrmHealth {
   /** Undefined until the first result. */
   #connected: boolean | undefined;
   #disconnected: DisconnectedBy | undefined;
-  #checkedAt = 0;
+  /** By `now()`, as `#userAskedAt`: a wall clock that is set back must not keep an old result fresh. */
+  #checkedAt = Number.NEGATIVE_INFINITY;
   #user: CrmUser | null = null;
-  #userAskedAt = 0;
+  #userAskedAt = Number.NEGATIVE_INFINITY;
   #probing: Promise<void> | undefined;
   /** `at` by `monotonicMs()`. */
   #fault: { found: Promise<TokenFault | undefined>; at: number } | undefined;
@@ -72,7 +73,7 @@ export class CrmHealth {
     const isNew = this.#connected !== undefined && disconnected !== this.#disconnected;
     this.#connected = disconnected === undefined;
     this.#disconnected = disconnected;
-    this.#checkedAt = wallMs();
+    this.#checkedAt = now();
     if (!isNew) return;
     this.#fault = undefined;
     // Replicas without requests would not know that data calls fail.
@@ -126,19 +127,19 @@ export class CrmHealth {
   }
 
   #findFault(): Promise<TokenFault | undefined> {
-    const now = monotonicMs();
-    if (this.#fault === undefined || now - this.#fault.at > disconnectedForMs)
-      this.#fault = { found: this.#options.tokens.fault(), at: now };
+    const at = monotonicMs();
+    if (this.#fault === undefined || at - this.#fault.at > disconnectedForMs)
+      this.#fault = { found: this.#options.tokens.fault(), at };
     return this.#fault.found;
   }
 
   #isFresh(): boolean {
-    const now = wallMs();
+    const time = now();
     if (this.#connected === undefined) return false;
     // Calls showed that the CRM answers, but not who we are.
-    if (this.#connected && this.#user === null && now - this.#userAskedAt > disconnectedForMs) return false;
-    if (this.#connected) return now - this.#checkedAt < connectedForMs;
-    return now - this.#checkedAt < (this.#isWithoutData ? withoutDataForMs : disconnectedForMs);
+    if (this.#connected && this.#user === null && time - this.#userAskedAt > disconnectedForMs) return false;
+    if (this.#connected) return time - this.#checkedAt < connectedForMs;
+    return time - this.#checkedAt < (this.#isWithoutData ? withoutDataForMs : disconnectedForMs);
   }
 
   get #isWithoutData(): boolean {
@@ -165,19 +166,21 @@ export class CrmHealth {
     const shared = parseObject(await this.#options.cache.get(this.#key).catch(() => undefined));
     if (shared?.['connection'] !== this.#options.connectionHash) return false;
     const { connected, at, user, reason } = shared;
-    // This process has seen something newer itself.
-    if (typeof connected !== 'boolean' || typeof at !== 'number' || at <= this.#checkedAt) return false;
+    const age = wallMs() - Number(at);
+    const checkedAt = now() - age;
+    // From before the clock was set back, or this process has seen something newer itself.
+    if (typeof connected !== 'boolean' || !(age >= 0) || checkedAt <= this.#checkedAt) return false;
     if (connected && !isUser(user)) return false;
     this.#connected = connected;
     this.#disconnected = connected ? undefined : readReason(reason);
-    this.#checkedAt = at;
+    this.#checkedAt = checkedAt;
     if (isUser(user)) this.#user = user;
     return this.#isFresh();
   }
 
   async #probe(): Promise<void> {
     const { client, dataProbe } = this.#options;
-    this.#userAskedAt = wallMs();
+    this.#userAskedAt = now();
     const call = startCall('crm-health', undefined, probeMs);
     let disconnected: DisconnectedBy | undefined;
     try {
@@ -193,7 +196,8 @@ export class CrmHealth {
 
   async #share(): Promise<void> {
     const { cache, connectionHash: connection } = this.#options;
-    const [connected, reason, at, user] = [this.#connected, this.#disconnected, this.#checkedAt, this.#user];
+    const [connected, reason, user] = [this.#connected, this.#disconnected, this.#user];
+    const at = Math.floor(wallMs() - (now() - this.#checkedAt));
     const result = JSON.stringify({ connected, reason, at, user, connection });
     // Without a user another replica asks for it itself.
     if (connected && user === null) return;

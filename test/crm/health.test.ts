@@ -97,13 +97,39 @@ it('probes every 2 s while not connected and every 30 s while connected', async 
     await crm.health.check();
     return (await org.calls('userinfo')) - before;
   };
+  // Up to 250 ms between the clocks are jitter.
   assert.equal(await probed(0), 1);
-  assert.equal(await probed(1900), 0);
-  assert.equal(await probed(100), 1);
+  assert.equal(await probed(1500), 0);
+  assert.equal(await probed(750), 1);
   await org.heal();
-  assert.equal(await probed(2000), 1);
-  assert.equal(await probed(29_900), 0);
-  assert.equal(await probed(100), 1);
+  assert.equal(await probed(2250), 1);
+  assert.equal(await probed(29_500), 0);
+  assert.equal(await probed(750), 1);
+});
+
+it('probes as often where the clock is set back, and takes no result from before that', async () => {
+  const { crm, org } = harness;
+  const other = harness.addReplica();
+  const setBack = () => {
+    const earlier = Date.now() - 3_600_000;
+    mock.timers.reset();
+    mock.timers.enable({ apis: ['Date'], now: earlier });
+  };
+  await org.fault({ kind: 'down' }, { operation: 'userinfo' });
+  assert.equal((await crm.health.check()).connected, false);
+  await org.heal();
+  setBack();
+  assert.equal((await crm.health.check()).connected, false);
+  mock.timers.tick(2500);
+  assertConnected(await crm.health.check());
+  setBack();
+  assertConnected(await crm.health.check());
+  assert.equal(await org.calls('userinfo'), 2);
+  assertConnected(await other.crm.health.check());
+  assert.equal(await org.calls('userinfo'), 3);
+  mock.timers.tick(30_500);
+  assertConnected(await crm.health.check());
+  assert.equal(await org.calls('userinfo'), 4);
 });
 
 it('gets through while all slots are taken', async () => {
