@@ -120,6 +120,8 @@ describe('a client that sends requests before it has answers', () => {
     (n) => `${head}content-length: ${bodyOf(n).length}\r\n\r\n${bodyOf(n)}`,
     (n) => `${head}transfer-encoding: chunked\r\n\r\n${chunk(bodyOf(n))}${chunk(' \r\n\r\n')}0\r\n\r\n`,
     (n) => `${head}transfer-encoding: chunked\r\n\r\n${chunk(bodyOf(n))}0\r\ntrailer: x\r\n\r\n`,
+    (n) =>
+      `${head}transfer-encoding: Chunked\r\n\r\n0A;x="0"\r\n{ \r\n\r\n"n":\r\n${chunk(`${n}\r\n}`)}000;y\r\n\r\n`,
   ];
 
   test('gets them wherever the network cuts what it sends', async () => {

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { clearInterval, monotonicMs, setImmediate, setInterval } from '../base/chance.ts';
+import { ChunkSizes } from './chunk-sizes.ts';
 import { type OpenConnection, OpenConnections, type OriginOf } from './open-connections.ts';
 
 /*
@@ -163,6 +164,8 @@ class Connection {
   #request: IncomingMessage | undefined;
   /** Bytes of its body that have not come yet, where its length was given. */
   #bodyBytes = 0;
+  /** Undefined where no chunk of a body is awaited. */
+  #chunks: ChunkSizes | undefined;
   #unanswered = 0;
   #isHeld = false;
   #sentBytes = 0;
@@ -184,6 +187,7 @@ class Connection {
     this.#entry.markBusy();
     this.#request = request;
     this.#bodyBytes = Number(request.headers['content-length'] ?? 0);
+    this.#chunks = request.headers['transfer-encoding'] === undefined ? undefined : new ChunkSizes();
     this.#unanswered += 1;
     response.on('close', () => {
       this.#unanswered -= 1;
@@ -240,8 +244,9 @@ class Connection {
   }
 
   /**
-   * How many bytes belong to one request: of a body what its length says; otherwise up to an empty line, which ends heads
-   * and chunked bodies. An end that is incomplete is kept back, so that no second head can follow it.
+   * How many bytes belong to one request: of a body what its length or the sizes of its chunks say; otherwise up to an empty
+   * line, which ends heads, and bodies after their last chunk. An end that is incomplete is kept back, so that no second head
+   * can follow it.
    */
   #nextLength(): number {
     if (this.#bodyBytes > 0) {
@@ -249,8 +254,12 @@ class Connection {
       this.#bodyBytes -= length;
       return length;
     }
-    const end = this.#rest.indexOf(endOfHead);
-    return end < 0 ? this.#rest.length - begunEnd(this.#rest) : end + endOfHead.length;
+    const chunks = this.#chunks?.follow(this.#rest) ?? 0;
+    const rest = this.#rest.subarray(chunks);
+    if (rest.length === 0) return chunks;
+    this.#chunks = undefined;
+    const end = rest.indexOf(endOfHead);
+    return chunks + (end < 0 ? rest.length - begunEnd(rest) : end + endOfHead.length);
   }
 
   #hold(): void {
