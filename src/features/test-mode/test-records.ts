@@ -110,7 +110,8 @@ export class TestRecords implements Records {
       execute: (keys: WorldKey[]) => table.find(keys),
       inFlight: statementsAtOnce,
       batchSize: lookedUpAtOnce,
-      identity: ({ consumerId, resource, externalId }) => `${consumerId} ${resource} ${externalId}`,
+      // Look-ups of one record may share a batch.
+      identity: (key) => key,
       isShared: isUnavailable,
       isHung,
     });

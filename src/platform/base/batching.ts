@@ -10,7 +10,7 @@ interface BatcherOptions<Request, Result> {
   /** Milliseconds that the first request of a batch waits for others; until the turn of the event loop ends if left out. */
   gatherMs?: number;
   /** Two requests with the same identity are never in one batch. */
-  identity: (request: Request) => string;
+  identity: (request: Request) => unknown;
   isShared: (error: unknown) => boolean;
   /** Whether a failure came so late that the requests that wait must wait no longer. */
   isHung: (error: unknown) => boolean;
@@ -60,7 +60,7 @@ export function createBatcher<Request, Result>(
   }
 
   function drawBatch(): Waiter<Request, Result>[] {
-    const seen = new Set<string>();
+    const seen = new Set<unknown>();
     const batch: Waiter<Request, Result>[] = [];
     const staying: Waiter<Request, Result>[] = [];
     for (const waiter of waiting) {

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { forgetClaims } from '../../../src/api/idempotency/claims-table.ts';
 import { TestRecords } from '../../../src/features/test-mode/test-records.ts';
 import { sampleId } from '../../../src/features/test-mode/world-members.ts';
-import { WorldsTable } from '../../../src/features/test-mode/worlds-table.ts';
+import { type WorldKey, WorldsTable } from '../../../src/features/test-mode/worlds-table.ts';
 import { makeConsumerId } from '../../../src/identity/consumers/credentials.ts';
 import { type Call, startCall } from '../../../src/platform/base/call.ts';
 import { isUuid } from '../../../src/platform/base/text.ts';
@@ -233,6 +233,24 @@ describe('records of test consumers', () => {
     answer();
     await Promise.all([...lists, another]);
     await list();
+  });
+
+  it('looks up one record for many requests at once', async () => {
+    const id = randomUUID();
+    await records.create(resources.quote, id, quoteFor(memberId), aCall());
+    let lookups = 0;
+    const counted = new TestRecords(
+      Object.assign(new WorldsTable(database), {
+        find: (keys: readonly WorldKey[]) => {
+          lookups += 1;
+          return table.find(keys);
+        },
+      }),
+    );
+    const read = () => counted.find(resources.quote, id, aCall());
+    const found = await Promise.all(Array.from({ length: 400 }, read));
+    for (const record of found) assert.equal(record?.values['id'], id);
+    assert.equal(lookups, 2);
   });
 
   it('refuses to work for a live consumer', async () => {
