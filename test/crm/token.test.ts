@@ -3,6 +3,8 @@ import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, it } from 'node:test';
+import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
+import type { Lock } from '../../src/platform/base/lock.ts';
 import { createMemoryCache } from '../../src/platform/cache/memory.ts';
 import { CacheUnavailable, type SharedCache } from '../../src/platform/cache/shared-cache.ts';
 import { SecretsUnavailable } from '../../src/platform/secrets/secrets-manager.ts';
@@ -26,6 +28,17 @@ beforeEach(async () => {
 });
 afterEach(() => harness.stop());
 
+/** A cache of which these methods are others. */
+function changed(cache: SharedCache, methods: Partial<SharedCache>): SharedCache {
+  const bound = (name: keyof SharedCache) => {
+    const own = cache[name];
+    return typeof own === 'function' ? own.bind(cache) : own;
+  };
+  return new Proxy(cache, {
+    get: (_, name) => methods[name as keyof SharedCache] ?? bound(name as keyof SharedCache),
+  });
+}
+
 const create = ({ crm }: Replica, budgetMs?: number) =>
   crm.records.create(quote, randomUUID(), quoteFor(harness.memberId), aCall(budgetMs));
 
@@ -40,14 +53,11 @@ it('asks once for a token, however many calls come first, on however many replic
 it('keeps the record in the shared cache, until five minutes before the token ends', async () => {
   const lifetimes: number[] = [];
   const { cache } = harness;
-  const watched: SharedCache = Object.assign(Object.create(cache) as SharedCache, {
-    get: (key: string) => cache.get(key),
-    set: (key: string, value: string, ttlMs: number) => {
+  const watched = changed(cache, {
+    set: (key, value, ttlMs) => {
       if (key === 'crm_token:prod') lifetimes.push(ttlMs);
       return cache.set(key, value, ttlMs);
     },
-    acquireLock: (key: string, ttlMs: number) => cache.acquireLock(key, ttlMs),
-    deleteIfEqual: (key: string, value: string) => cache.deleteIfEqual(key, value),
   });
   const replica = harness.addReplica({ environment: 'prod', cache: watched });
   const started = Date.now();
@@ -234,6 +244,34 @@ it('a holder that has lost the lock uses its token but does not store it', async
   await held;
   assert.equal(await harness.org.calls('token'), 2);
   assert.equal(await cache.get('crm_token:dev'), record);
+});
+
+it('a holder that stood still until its lock had ended, after it was told that it has it, does not store either', async (t) => {
+  let passed = 0;
+  const real = replaceChance({} as Chance);
+  replaceChance({ ...real, now: () => real.now() + passed });
+  t.after(() => void replaceChance(real));
+  const cache = createMemoryCache({ now: () => passed });
+  const fast = harness.addReplica({ cache });
+  const slow = harness.addReplica({
+    cache: changed(cache, {
+      acquireLock: async (key, ttlMs) => {
+        const lock = (await cache.acquireLock(key, ttlMs)) as Lock;
+        const isHeld = async () => {
+          assert.equal(await lock.isHeld(), true);
+          passed += ttlMs;
+          await create(fast);
+          return true;
+        };
+        return { ...lock, isHeld };
+      },
+    }),
+  });
+  const used = await slow.crm.tokens.getToken(aCall());
+  assert.equal(await harness.org.calls('token'), 2);
+  const stored = JSON.parse((await cache.get('crm_token:dev')) as string);
+  assert.notEqual(stored.access_token, used.accessToken);
+  assert.equal(stored.access_token, (await fast.crm.tokens.getToken(aCall())).accessToken);
 });
 
 it('refreshes under five minutes, and where there is none, but not before', async () => {

@@ -1,5 +1,5 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
-import { monotonicMs, randomFraction, sleep } from '../../platform/base/chance.ts';
+import { now as leaseClock, monotonicMs, randomFraction, sleep } from '../../platform/base/chance.ts';
 import type { Lock, Locks } from '../../platform/base/lock.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { inTime } from '../../platform/base/waiting.ts';
@@ -60,6 +60,13 @@ interface TokenProviderOptions {
   metrics: Metrics;
   /** Milliseconds since 1970. */
   now: () => number;
+}
+
+interface TokenLock {
+  /** Undefined while neither the cache nor the database gives locks. */
+  lock: Lock | undefined;
+  /** When another may take it, by the clock of leases: its life, counted from before it was asked for. */
+  deadline: number;
 }
 
 type Lookup = { state: 'found'; token: AccessToken } | { state: 'missing' } | { state: 'unavailable' };
@@ -223,7 +230,7 @@ export class TokenProvider {
     await this.#respectBackoff();
     while (!this.#isStopped) {
       const lock = await this.#takeLock();
-      if (lock !== 'taken') return this.#runLocked(lock, goodEnough);
+      if (lock !== undefined) return this.#runLocked(lock, goodEnough);
       await sleep(pollMs * (0.5 + randomFraction()));
       const token = await this.#findCached(goodEnough);
       if (token !== undefined) return token;
@@ -232,30 +239,31 @@ export class TokenProvider {
     throw unavailable('The service is shutting down.', 1);
   }
 
-  async #takeLock(): Promise<Lock | 'taken' | 'unavailable'> {
+  /** Undefined while another has it. */
+  async #takeLock(): Promise<TokenLock | undefined> {
     const { cache, spareLocks, timeoutMs } = this.#options;
+    const lifeMs = timeoutMs + lockReserveMs;
     for (const locks of [cache, spareLocks]) {
+      const deadline = leaseClock() + lifeMs;
       try {
-        return (await locks.acquireLock(`${this.#key}:lock`, timeoutMs + lockReserveMs)) ?? 'taken';
+        const lock = await locks.acquireLock(`${this.#key}:lock`, lifeMs);
+        return lock && { lock, deadline };
       } catch {
         // This store is unavailable.
       }
     }
-    return 'unavailable';
+    return { lock: undefined, deadline: leaseClock() + lifeMs };
   }
 
-  async #runLocked(
-    lock: Lock | 'unavailable',
-    goodEnough: (token: AccessToken) => boolean,
-  ): Promise<AccessToken> {
+  async #runLocked(taken: TokenLock, goodEnough: (token: AccessToken) => boolean): Promise<AccessToken> {
     try {
       // Who had the lock before us may have done the work, or failed at it.
       const token = await this.#findCached(goodEnough);
       if (token !== undefined) return token;
       await this.#respectBackoff();
-      return await this.#obtain(lock);
+      return await this.#obtain(taken);
     } finally {
-      if (lock !== 'unavailable') await lock.release().catch(() => undefined);
+      await taken.lock?.release().catch(() => undefined);
     }
   }
 
@@ -266,7 +274,7 @@ export class TokenProvider {
     return lookup.token;
   }
 
-  async #obtain(lock: Lock | 'unavailable'): Promise<AccessToken> {
+  async #obtain(taken: TokenLock): Promise<AccessToken> {
     const { signer, endpoint, tokenLifetimeSeconds, backoff, log, metrics, now } = this.#options;
     const askedAt = now();
     try {
@@ -279,7 +287,7 @@ export class TokenProvider {
       // The CRM may issue the same token again after all; then it counts as new.
       this.#refused = this.#refused.filter((refused) => refused !== accessToken);
       this.#held = token;
-      await this.#store(token, lifetimeMs, lock);
+      await this.#store(token, lifetimeMs, taken);
       await noteOrg(issued, this.#options);
       await backoff.end('failed');
       return token;
@@ -288,7 +296,7 @@ export class TokenProvider {
     }
   }
 
-  async #store(token: AccessToken, lifetimeMs: number, lock: Lock | 'unavailable'): Promise<void> {
+  async #store(token: AccessToken, lifetimeMs: number, { lock, deadline }: TokenLock): Promise<void> {
     const { cache, connectionHash, log } = this.#options;
     const isShort = lifetimeMs <= refreshMarginMs;
     this.#shortMarginMs = isShort ? lifetimeMs / 2 : undefined;
@@ -300,7 +308,9 @@ export class TokenProvider {
     const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
     try {
       // Somebody else took over while we waited: that holder's token is the newer one.
-      if (lock !== 'unavailable' && !(await lock.isHeld())) return;
+      if (lock !== undefined && !(await lock.isHeld())) return;
+      // A process that stood still since that answer: nothing may come between this look at the clock and the write.
+      if (leaseClock() >= deadline) return;
       if (entryMs > 0) await cache.set(this.#key, formatToken(token, connectionHash), entryMs);
     } catch {
       // The cache is unavailable: this process works on with the token that it holds.
