@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { afterEach, beforeEach, it } from 'node:test';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { type Chance, replaceChance } from '../../src/platform/base/chance.ts';
 import type { Lock } from '../../src/platform/base/lock.ts';
 import { createMemoryCache } from '../../src/platform/cache/memory.ts';
@@ -28,7 +28,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.stop());
 
-/** A cache of which these methods are others. */
+/** A cache of which these methods are others, as long as they are in the object. */
 function changed(cache: SharedCache, methods: Partial<SharedCache>): SharedCache {
   const bound = (name: keyof SharedCache) => {
     const own = cache[name];
@@ -214,6 +214,80 @@ it('works on what it holds, and acquires for itself, while the cache is unavaila
   assert.equal(await harness.org.calls('token'), 2);
   await replica.crm.tokens.refreshIfDue();
   assert.equal(await harness.org.calls('token'), 2);
+});
+
+describe('with a cache that is read and takes no writes', () => {
+  const full = new CacheUnavailable('Redis: OOM command not allowed');
+  const refuse = () => Promise.reject(full);
+  const writes = ['set', 'setIfEqual', 'delete', 'deleteIfEqual', 'addToSeries', 'acquireLock'] as const;
+  let refused: Partial<SharedCache>;
+  let replica: Replica;
+  beforeEach(() => {
+    refused = Object.fromEntries(writes.map((name) => [name, refuse]));
+    replica = harness.addReplica({ cache: changed(harness.cache, refused) });
+  });
+  const takeWrites = () => {
+    for (const name of writes) delete refused[name];
+  };
+  const isStored = () => harness.cache.get('crm_token:dev');
+
+  it('acquires one token, works on with it, and stores it once the cache takes writes', async () => {
+    for (let call = 0; call < 10; call++) await create(replica);
+    await replica.crm.tokens.refreshIfDue();
+    assert.equal(await harness.org.calls('token'), 1);
+    assert.equal(await isStored(), undefined);
+    takeWrites();
+    await eventually(async () => {
+      await create(replica);
+      assert.ok(await isStored());
+    });
+    await create(harness);
+    assert.equal(await harness.org.calls('token'), 1);
+  });
+
+  it('leaves a token alone that another replica has stored since', async () => {
+    const own = await replica.crm.tokens.getToken(aCall());
+    await create(harness);
+    const record = await isStored();
+    takeWrites();
+    const { accessToken } = await replica.crm.tokens.getToken(aCall());
+    assert.notEqual(accessToken, own.accessToken);
+    assert.equal(await isStored(), record);
+    assert.equal(await harness.org.calls('token'), 2);
+  });
+
+  it('replaces a token that the CRM refuses, though it cannot be deleted', async () => {
+    await create(harness);
+    await create(replica);
+    await harness.org.revokeTokens();
+    for (let call = 0; call < 5; call++) await create(replica);
+    await harness.org.revokeTokens();
+    for (let call = 0; call < 5; call++) await create(replica);
+    assert.equal(await harness.org.calls('token'), 3);
+    takeWrites();
+    const record = await isStored();
+    await eventually(async () => {
+      await create(replica);
+      assert.notEqual(await isStored(), record);
+    });
+    assert.equal(await harness.org.calls('token'), 3);
+  });
+
+  it('asks no more often where sign-in fails, or new tokens are refused', async () => {
+    await harness.org.fault({ kind: 'tokenError', error: 'inactive_user', description: '' });
+    for (let call = 0; call < 5; call++)
+      await assert.rejects(create(replica), hasCode('crm_unavailable', { retryAfter: 300 }));
+    assert.equal(await harness.org.calls('token'), 1);
+    await harness.org.heal();
+    const message = 'Session expired or invalid';
+    await harness.org.fault(
+      { kind: 'error', status: 401, errorCode: 'INVALID_SESSION_ID', message },
+      { operation: 'create' },
+    );
+    const other = harness.addReplica({ cache: changed(harness.cache, refused) });
+    for (let call = 0; call < 10; call++) await assert.rejects(create(other), hasCode('crm_unavailable'));
+    assert.ok((await harness.org.calls('token')) <= 4);
+  });
 });
 
 it('uses the token that it holds while another is acquired, after the cache has lost it', async () => {

@@ -35,6 +35,8 @@ interface BackoffOptions {
 export class Backoff {
   readonly #options: BackoffOptions;
   #known: BackoffRecord | undefined;
+  /** The cache did not take what this process knows. */
+  #isUnshared = false;
 
   constructor(options: BackoffOptions) {
     this.#options = options;
@@ -78,14 +80,22 @@ export class Backoff {
   }
 
   async #read(): Promise<BackoffRecord | undefined> {
-    const { cache, key, connectionHash, now } = this.#options;
+    const { cache, key, connectionHash } = this.#options;
     try {
-      // Nothing shared: another replica ended it, unless ours never got there, which a new failure corrects.
-      this.#known = parse(await cache.get(key), connectionHash);
+      const shared = parse(await cache.get(key), connectionHash);
+      // Nothing shared: another replica ended it, unless ours never got there.
+      if (shared === undefined && this.#isUnshared) return this.#live();
+      this.#known = shared;
+      this.#isUnshared = false;
     } catch {
       // The cache is unavailable: what this process knows must do.
     }
-    if (this.#known !== undefined && this.#known.until + memoryMs <= now()) this.#known = undefined;
+    return this.#live();
+  }
+
+  #live(): BackoffRecord | undefined {
+    if (this.#known !== undefined && this.#known.until + memoryMs <= this.#options.now())
+      this.#known = undefined;
     return this.#known;
   }
 
@@ -94,7 +104,10 @@ export class Backoff {
     this.#known = record;
     const waitMs = Math.max(0, record.until - now());
     const value = JSON.stringify({ ...record, connection: connectionHash });
-    await cache.set(key, value, waitMs + memoryMs).catch(() => undefined);
+    this.#isUnshared = await cache.set(key, value, waitMs + memoryMs).then(
+      () => false,
+      () => true,
+    );
     return waitMs;
   }
 }

@@ -23,7 +23,8 @@ import { type createTokenEndpoint, type IssuedToken, TokenFailure } from './toke
  *
  *   shared     the cache holds a token. Every call reads it there (a hit) and uses it.
  *   held       the cache holds none (a miss) or is unavailable, but this process has one that is not expired and was never
- *              refused. Calls use it; on a miss an acquisition starts beside them.
+ *              refused. Calls use it; on a miss an acquisition starts beside them. A cache that is read and takes no
+ *              writes counts as unavailable while this process has a token that it could not store there.
  *   acquiring  nobody has a token, or a refresh is due. One acquisition runs in this process, which all calls
  *              without a token wait for, and, through the cache's lock, over all replicas: the others look into the
  *              cache until the token is there. Without the cache each replica acquires a token of its own, one after
@@ -43,6 +44,8 @@ import { type createTokenEndpoint, type IssuedToken, TokenFailure } from './toke
 const lockReserveMs = 5000;
 /** How often a replica that waits for another's token looks for it. */
 const pollMs = 100;
+/** A token that the cache did not take is offered to it again, at most this often. */
+const storeAgainMs = 1000;
 /** The key is looked at again during a back-off, at most this often. */
 const keyCheckMs = 1000;
 
@@ -76,6 +79,9 @@ export class TokenProvider {
   readonly #key: string;
   /** The newest token that this process had. Never one that was refused. */
   #held: AccessToken | undefined;
+  /** The newest token that the cache did not take. */
+  #unstored: AccessToken | undefined;
+  #storeTriedAt = Number.NEGATIVE_INFINITY;
   #refused: string[] = [];
   #acceptedToken: string | undefined;
   #shortMarginMs: number | undefined;
@@ -120,14 +126,15 @@ export class TokenProvider {
   async invalidate(token: AccessToken): Promise<void> {
     const { cache, backoff, signer, log } = this.#options;
     const wasHeld = this.#held?.accessToken === token.accessToken;
+    const wasOursAlone = wasHeld && this.#held === this.#unstored;
     if (wasHeld) this.#held = undefined;
-    const known = this.#refused.includes(token.accessToken);
-    if (!known) this.#refused = [...this.#refused.slice(-19), token.accessToken];
+    const others = this.#refused.filter((refused) => refused !== token.accessToken);
+    this.#refused = [...others.slice(-19), token.accessToken];
     let dropped: boolean;
     try {
       const record = await cache.get(this.#key);
       const isCached = record !== undefined && this.#parse(record)?.accessToken === token.accessToken;
-      dropped = isCached && (await cache.deleteIfEqual(this.#key, record));
+      dropped = isCached ? await cache.deleteIfEqual(this.#key, record) : wasOursAlone;
     } catch {
       dropped = wasHeld;
     }
@@ -184,9 +191,27 @@ export class TokenProvider {
     try {
       const record = await this.#options.cache.get(this.#key);
       const token = record === undefined ? undefined : this.#parse(record);
-      return token !== undefined && this.#isUsable(token) ? { state: 'found', token } : { state: 'missing' };
+      if (token !== undefined && this.#isUsable(token)) return { state: 'found', token };
+      const unstored = this.#unstored;
+      if (unstored === undefined || unstored !== this.#usableHeld() || this.#isDue(unstored))
+        return { state: 'missing' };
+      void this.#storeAgain(unstored, record);
     } catch {
-      return { state: 'unavailable' };
+      // It can't be read either.
+    }
+    return { state: 'unavailable' };
+  }
+
+  /** Stores it in place of the record that was seen, or of none: whatever came since is newer. Never throws. */
+  async #storeAgain(token: AccessToken, seen: string | undefined): Promise<void> {
+    if (monotonicMs() - this.#storeTriedAt < storeAgainMs) return;
+    this.#storeTriedAt = monotonicMs();
+    const { cache, connectionHash } = this.#options;
+    try {
+      await cache.setIfEqual(this.#key, seen, formatToken(token, connectionHash), this.#entryMs(token));
+      if (this.#unstored === token) this.#unstored = undefined;
+    } catch {
+      // The cache still takes no writes.
     }
   }
 
@@ -202,7 +227,12 @@ export class TokenProvider {
   }
 
   #isDue(token: AccessToken): boolean {
-    return token.expiresAt - this.#options.now() < (this.#shortMarginMs ?? refreshMarginMs);
+    return this.#entryMs(token) < 0;
+  }
+
+  /** How long the cache keeps it from now on. */
+  #entryMs(token: AccessToken): number {
+    return token.expiresAt - (this.#shortMarginMs ?? refreshMarginMs) - this.#options.now();
   }
 
   #usableHeld(): AccessToken | undefined {
@@ -305,7 +335,7 @@ export class TokenProvider {
         "Lengthen the app's session timeout in Salesforce. At 5 minutes or less, the gateway renews tokens all the time.";
       log.warn({ lifetimeSeconds: lifetimeMs / 1000, advice }, "Salesforce's access token expires very soon");
     }
-    const entryMs = token.expiresAt - (isShort ? lifetimeMs / 2 : refreshMarginMs) - this.#options.now();
+    const entryMs = this.#entryMs(token);
     try {
       // Somebody else took over while we waited: that holder's token is the newer one.
       if (lock !== undefined && !(await lock.isHeld())) return;
@@ -313,7 +343,9 @@ export class TokenProvider {
       if (leaseClock() >= deadline) return;
       if (entryMs > 0) await cache.set(this.#key, formatToken(token, connectionHash), entryMs);
     } catch {
-      // The cache is unavailable: this process works on with the token that it holds.
+      // The cache takes no writes: this process works on with the token that it holds.
+      this.#unstored = token;
+      this.#storeTriedAt = monotonicMs();
     }
   }
 
