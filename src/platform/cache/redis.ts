@@ -31,7 +31,12 @@ const scripts = {
     local counters = {}
     for number = first, last do counters[#counters + 1] = redis.call('hget', KEYS[1], number) or 0 end
     return counters`,
-  acquireLock: `if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end
+  // A key that ends later than a lock does, or never, is no holder's: another program's key would hold the lock for ever.
+  acquireLock: `if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+      local left = redis.call('pttl', KEYS[1])
+      if left >= 0 and left <= tonumber(ARGV[2]) then return 0 end
+      redis.call('set', KEYS[1], ARGV[1], 'PX', ARGV[2])
+    end
     local fence = redis.call('incr', KEYS[2])
     redis.call('pexpire', KEYS[2], ARGV[3])
     return fence`,

@@ -31,6 +31,22 @@ describe('with a shared Redis', { skip: shared === undefined && 'no Redis' }, ()
     assert.equal(await cache.get(key), 'value');
   });
 
+  it('takes a lock whose key no holder can have put there: without an end, with a later one, or of another kind', async () => {
+    const redis = new Redis(shared as string);
+    const [endless, late, list] = [1, 2, 3].map(() => `test:${randomUUID()}`) as [string, string, string];
+    await redis.set(endless, 'x');
+    await redis.set(late, 'x', 'PX', 70_000);
+    await redis.rpush(list, 'x');
+    await redis.quit();
+    for (const key of [endless, late, list]) {
+      const lock = await cache.acquireLock(key, 60_000);
+      assert.equal(await lock?.isHeld(), true, key);
+      assert.equal(await cache.acquireLock(key, 60_000), undefined);
+      await lock?.release();
+      assert.equal(await cache.get(key), undefined);
+    }
+  });
+
   sharedCacheConformance('Redis', () => ({ cache, elapse: (ms) => delay(ms) }));
 });
 
