@@ -21,7 +21,9 @@ import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { FileLockHeld, lockDataDir } from '../platform/base/files.ts';
+import { inTime } from '../platform/base/waiting.ts';
 import { cacheKeyName, createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
+import type { SharedCache } from '../platform/cache/shared-cache.ts';
 import { connectRedis, openDatabase } from '../platform/command-line/stores.ts';
 import { createLog } from '../platform/observability/log.ts';
 import { createMetrics } from '../platform/observability/metrics.ts';
@@ -109,11 +111,25 @@ async function checkCache(context: DoctorContext): Promise<string> {
   const { redisUrl } = settingsOf(context);
   if (redisUrl === undefined) return 'in memory';
   const cache = await connectRedis(redisUrl, context.opened);
-  await cache.checkHealth().catch(({ message }: Error) => {
-    throw new Error(`Redis isn't responding (${message}). Check redisUrl and the network.`);
+  await checkRedis(cache).catch(({ message }: Error) => {
+    throw new Error(`Can't use Redis (${message}). Check redisUrl, the network, and what its user may do.`);
   });
   context.cache = cache;
   return 'Redis';
+}
+
+const longestSubscribeMs = 2000;
+
+async function checkRedis(cache: SharedCache): Promise<void> {
+  await cache.checkHealth();
+  const joined = Promise.withResolvers<void>();
+  cache.subscribe('doctor', () => undefined, joined.resolve);
+  const late = () => new Error('no subscription within 2 seconds');
+  await inTime(joined.promise, longestSubscribeMs, late).catch(async (error: Error) => {
+    // Health says why, where Redis refuses it.
+    await cache.checkHealth();
+    throw error;
+  });
 }
 
 const tlsDays = 14;

@@ -263,6 +263,19 @@ describe('handoff doctor, with an org', () => {
     }
   });
 
+  test('a Redis whose user may not subscribe is refused in its words', async (t) => {
+    const user = ['--user', 'app', 'on', '>word', '~*', '+@all', 'resetchannels'];
+    const redis = await startRedis({ more: user });
+    if (redis === undefined) return t.skip('no redis-server');
+    t.after(() => redis.stop());
+    const { find } = await visit(dataDir, {
+      ...own.env,
+      REDIS_URL: redis.url.replace('//', '//app:word@'),
+    });
+    assert.equal(find('cache').state, 'failed');
+    assert.match(find('cache').detail, /^Can't use Redis \(Redis: NOPERM .*what its user may do\.$/);
+  });
+
   test('a version that the org does not offer is named, and a certificate that ends soon', async () => {
     const path = join(dataDir, 'secrets/crm/dev/private-key');
     await writeFile(path, own.privateKey + (await certificateOf(own.privateKey, 20)));

@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
-import { clearInterval, randomUUID, setInterval } from '../base/chance.ts';
+import { clearInterval, clearTimeout, randomUUID, setInterval, setTimeout } from '../base/chance.ts';
 import type { Lock } from '../base/lock.ts';
 import { dayMs } from '../base/moment.ts';
+import { pauseAfter } from '../base/waiting.ts';
 import type { Log } from '../observability/log.ts';
 import { CacheUnavailable, type SharedCache } from './shared-cache.ts';
 
@@ -12,6 +13,8 @@ const commandTimeoutMs = 1000;
 const fenceTtlMs = dayMs;
 
 const advice = 'name a single server, or an address that always leads to the current primary';
+
+const probeKeptMs = 1000;
 
 const maxSeries = 100;
 
@@ -31,7 +34,7 @@ const scripts = {
     local counters = {}
     for number = first, last do counters[#counters + 1] = redis.call('hget', KEYS[1], number) or 0 end
     return counters`,
-  // A key that ends later than a lock does, or never, is no holder's: another program's key would hold the lock for ever.
+  // No holder gives its key a later end, or none, and the key of another program would hold the lock for ever.
   acquireLock: `if not redis.call('set', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
       local left = redis.call('pttl', KEYS[1])
       if left >= 0 and left <= tonumber(ARGV[2]) then return 0 end
@@ -166,7 +169,11 @@ class RedisCache implements SharedCache {
   }
 
   async checkHealth(): Promise<void> {
-    await this.#run((redis) => redis.ping());
+    // A full server, and one that has become a replica, answer a ping.
+    const key = 'cache_health:write';
+    await this.set(key, '', probeKeptMs);
+    const refusal = this.#subscriber.refusal();
+    if (refusal !== undefined) throw new CacheUnavailable(`Redis: ${refusal}`);
   }
 
   async close(): Promise<void> {
@@ -226,6 +233,10 @@ function wholeMs(ttlMs: number): number {
 /** How often a quiet connection is checked: one whose peer vanished would stay silent for ever. */
 const heartbeatMs = 10_000;
 
+/** Pauses before a channel that the server refused is asked for again, in milliseconds. */
+const refusedPauses = { first: 1000, most: 60_000 };
+const refusedAdvice = 'let the Redis user subscribe: +@pubsub and &*';
+
 interface Listener {
   onMessage: (message: string) => void;
   onReconnect: (() => void) | undefined;
@@ -239,13 +250,23 @@ function createRedisSubscriber(url: string, log: Log) {
   const redis = connect(url);
   logConnection(redis, log, 'announcements');
   const channels = new Map<string, Set<Listener>>();
+  const refusals = createRefusals((channel) => join(channel), log);
 
+  const onJoined = (channel: string) => {
+    refusals.end(channel);
+    callAll(channels.get(channel), (listener) => listener.onReconnect?.(), log);
+  };
   const join = (channel: string) => {
-    if (redis.status !== 'ready') return;
+    if (redis.status !== 'ready' || !channels.has(channel)) return;
     redis.subscribe(channel).then(
-      () => callAll(channels.get(channel), (listener) => listener.onReconnect?.(), log),
-      // A connection that can't subscribe is of no use: the next one joins all channels again.
-      () => redis.status === 'ready' && redis.disconnect(true),
+      () => onJoined(channel),
+      (error: Error) => {
+        if (!channels.has(channel)) return;
+        // The server answered, so another connection would get the same answer.
+        if (error.name === 'ReplyError') refusals.note(channel, error.message);
+        // A connection that can't subscribe is of no use: the next one joins all channels again.
+        else if (redis.status === 'ready') redis.disconnect(true);
+      },
     );
   };
 
@@ -265,10 +286,12 @@ function createRedisSubscriber(url: string, log: Log) {
     const listeners = channels.get(channel);
     if (!listeners?.delete(listener) || listeners.size > 0) return;
     channels.delete(channel);
+    refusals.forget(channel);
     if (redis.status === 'ready') redis.unsubscribe(channel).catch(() => undefined);
   };
 
   return {
+    refusal: refusals.reason,
     subscribe(channel: string, onMessage: (message: string) => void, onReconnect?: () => void): () => void {
       const listener = { onMessage, onReconnect };
       const listeners = channels.get(channel);
@@ -278,9 +301,39 @@ function createRedisSubscriber(url: string, log: Log) {
     },
     close(): void {
       clearInterval(heartbeat);
+      for (const channel of channels.keys()) refusals.forget(channel);
       channels.clear();
       redis.disconnect();
     },
+  };
+}
+
+/** Channels that the server lets this user not subscribe to, each asked for again and again. */
+function createRefusals(retry: (channel: string) => void, log: Log) {
+  const refused = new Map<string, { reason: string; count: number; timer: NodeJS.Timeout }>();
+  const forget = (channel: string) => {
+    clearTimeout(refused.get(channel)?.timer);
+    return refused.delete(channel);
+  };
+  return {
+    note(channel: string, reason: string): void {
+      // One line for all channels and tries.
+      if (refused.size === 0)
+        log.error(
+          { reason, advice: refusedAdvice },
+          "Redis doesn't let the gateway subscribe; it goes on without announcements",
+        );
+      const count = (refused.get(channel)?.count ?? 0) + 1;
+      forget(channel);
+      const timer = setTimeout(() => retry(channel), pauseAfter(count, refusedPauses)).unref();
+      refused.set(channel, { reason, count, timer });
+    },
+    end(channel: string): void {
+      if (forget(channel) && refused.size === 0) log.info({}, 'Redis lets the gateway subscribe again');
+    },
+    forget,
+    /** Undefined while no channel is refused. */
+    reason: () => refused.values().next().value?.reason,
   };
 }
 

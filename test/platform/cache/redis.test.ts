@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
@@ -157,6 +158,68 @@ it('connects again when the server has become a replica: its name may lead to an
   });
   await operator.replicaof('NO', 'ONE');
   assert.ok(await cache.acquireLock('lock', 1000));
+});
+
+it('health shows a Redis that is full: it answers, and takes no writes', {
+  skip: !own && 'no redis-server',
+}, async (t) => {
+  const server = (await startRedis()) as RedisServer;
+  const cache = createRedisCache({ url: server.url, log: recordLog().log });
+  const operator = new Redis(server.url);
+  t.after(async () => {
+    operator.disconnect();
+    await cache.close();
+    await server.stop();
+  });
+  await answers(cache);
+  await operator.config('SET', 'maxmemory', '1');
+  assert.equal(await cache.get('key'), undefined);
+  await assert.rejects(cache.checkHealth(), { name: 'CacheUnavailable', message: /^Redis: OOM / });
+  await operator.config('SET', 'maxmemory', '0');
+  await cache.checkHealth();
+});
+
+it('a user that may not subscribe is named once, asked for again with pauses, and health shows it', {
+  skip: !own && 'no redis-server',
+}, async (t) => {
+  const documented = await readFile(new URL('../../../docs/dependencies.md', import.meta.url), 'utf8');
+  const [, rights = ''] = /`ACL SETUSER gateway on >… ([^`]+)`/.exec(documented) ?? [];
+  const server = (await startRedis()) as RedisServer;
+  const operator = new Redis(server.url);
+  const permit = (...rules: string[]) => operator.call('ACL', 'SETUSER', 'gateway', ...rules);
+  await permit('on', '>word', ...rights.split(' '), 'resetchannels');
+  const { log, lines } = recordLog();
+  const cache = createRedisCache({ url: server.url.replace('//', '//gateway:word@'), log });
+  t.after(async () => {
+    operator.disconnect();
+    await cache.close();
+    await server.stop();
+  });
+  const heard: string[] = [];
+  const joined = new Map(['news', 'more'].map((channel) => [channel, Promise.withResolvers<void>()]));
+  const arrived = Promise.withResolvers<void>();
+  for (const [channel, { resolve }] of joined)
+    cache.subscribe(channel, (message) => arrived.resolve(void heard.push(message)), resolve);
+  await eventually(() => assert.rejects(cache.checkHealth(), /^CacheUnavailable: Redis: NOPERM/), {
+    everyMs: 10,
+  });
+  await eventually(async () =>
+    assert.ok(/subscribe:calls=\d+,.*rejected_calls=[4-9]/.test(await operator.info('commandstats'))),
+  );
+  assert.match(await operator.info('stats'), /^total_connections_received:[34]\r$/m);
+  const told = lines.filter(({ level }) => level !== 'info');
+  assert.deepEqual(
+    told.map(({ level, facts }) => [level, facts['advice']]),
+    [['error', 'let the Redis user subscribe: +@pubsub and &*']],
+  );
+  assert.match(String(told[0]?.facts['reason']), /^NOPERM/);
+  await permit(...rights.split(' '));
+  await Promise.all([...joined.values()].map(({ promise }) => promise));
+  await cache.checkHealth();
+  await cache.publish('news', 'hello');
+  await arrived.promise;
+  assert.deepEqual(heard, ['hello']);
+  assert.equal(lines.filter(({ message }) => message.endsWith('subscribe again')).length, 1);
 });
 
 it('a node of a Cluster is refused in words, though it answers', {
