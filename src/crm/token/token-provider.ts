@@ -35,6 +35,7 @@ import { type createTokenEndpoint, type IssuedToken, TokenFailure } from './toke
  *   shared -> held        the entry ends (5 minutes before the token), or the cache is lost
  *   shared -> acquiring   the CRM refuses the token: it is deleted where it is still the cached one
  *   held -> acquiring     always on a miss; without the cache, when a refresh is due
+ *   held -> shared        the cache takes the token that it did not take before
  *   acquiring -> shared   the token is stored; a holder that lost the lock meanwhile uses its token, unstored
  *   acquiring -> backing off   it failed (1 s to 5 min, doubling; 5 min where only an operator can help), or the
  *                         second token in a row was refused before the CRM ever took one
@@ -345,7 +346,6 @@ export class TokenProvider {
     } catch {
       // The cache takes no writes: this process works on with the token that it holds.
       this.#unstored = token;
-      this.#storeTriedAt = monotonicMs();
     }
   }
 
