@@ -211,7 +211,7 @@ for (const [collection, object] of [
         await send('DELETE', `/${record.id}`, { body: { force: true } }),
         400,
         'invalid_request',
-        '#',
+        '#/force',
       );
       await assertProblem(await send('DELETE', `/${randomUUID()}`, { body: {} }), 404, 'not_found');
       const rejected = await gateway.org.arm({
