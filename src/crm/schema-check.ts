@@ -144,11 +144,10 @@ function objectFaults(resource: Resource, object: DescribedObject | null): Fault
     return [{ kind: 'permission', problem: "can't be read by the integration user", needs: everything }];
   const ofSharing: Fault[] = seesAll === false ? [mayNotSeeAll] : [];
   if (resource.name === 'member') return ofSharing;
-  return [
-    ...ofSharing,
-    ...(createable && updateable ? [] : [{ ...mayNotBeWritten, needs: ['write', 'create'] as const }]),
-    ...(deletable === false ? [mayNotBeDeleted] : []),
-  ];
+  const ofDeletes = deletable === false ? [mayNotBeDeleted] : [];
+  if (createable && updateable) return [...ofSharing, ...ofDeletes];
+  const needs = ['write', 'create', ...ofDeletes.flatMap((fault) => fault.needs)] as const;
+  return [...ofSharing, { ...mayNotBeWritten, needs }];
 }
 
 interface FieldToCheck {
