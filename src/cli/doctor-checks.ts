@@ -21,6 +21,7 @@ import { createConsumers } from '../identity/consumers/consumers.ts';
 import { consumersFolder } from '../identity/consumers/stored-consumer.ts';
 import { wallMs } from '../platform/base/chance.ts';
 import { FileLockHeld, lockDataDir } from '../platform/base/files.ts';
+import { dayMs } from '../platform/base/moment.ts';
 import { inTime } from '../platform/base/waiting.ts';
 import { cacheKeyName, createAuthenticatedCache, loadCacheKeys } from '../platform/cache/authenticated.ts';
 import type { SharedCache } from '../platform/cache/shared-cache.ts';
@@ -35,7 +36,6 @@ import { checkMayMigrate, checkRights } from '../platform/store/rights.ts';
 import { listOf, resourcesOf } from '../records/mapping.ts';
 
 const purpose = 'handoff doctor';
-const dayMs = 86_400_000;
 
 export const checks: readonly DoctorCheck[] = [
   { name: 'settings', needs: [], run: checkSettings },

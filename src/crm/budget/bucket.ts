@@ -1,3 +1,5 @@
+import { dayMs } from '../../platform/base/moment.ts';
+
 /*
  * The budget as all replicas share it, in one value that is replaced as a whole: a leaky bucket, the replicas that take
  * calls out of the budget, and the calls of the last 24 hours. Each call fills the bucket by one before it is made. The
@@ -5,7 +7,6 @@
  * are made, however many replicas there are. The calls that a replica held when it was killed stay counted; they are few.
  */
 
-const dayMs = 86_400_000;
 const quarterMs = 900_000;
 const quartersOfDay = 96;
 const quartersOfHour = 4;

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { monotonicMs, randomUUID } from '../../platform/base/chance.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { inTime } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { Database } from '../../platform/store/database.ts';
@@ -21,7 +22,6 @@ import {
 const mostTries = 50;
 
 const fewCalls = 2;
-const dayMs = 86_400_000;
 
 export class OutcomeUnknown extends Error {}
 

@@ -1,6 +1,7 @@
 import { type Call, remainingMs } from '../../platform/base/call.ts';
 import { now as leaseClock, monotonicMs, randomFraction, sleep } from '../../platform/base/chance.ts';
 import type { Lock, Locks } from '../../platform/base/lock.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { inTime } from '../../platform/base/waiting.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
@@ -389,7 +390,7 @@ function unavailable(detail: string, seconds: number): Problem {
   return new Problem('crm_unavailable', detail, { retryAfter: Math.max(1, Math.ceil(seconds)) });
 }
 
-const keptMs = 90 * 86_400_000;
+const keptMs = 90 * dayMs;
 
 function keyOf(environment: string): string {
   return `crm_org:${environment}`;

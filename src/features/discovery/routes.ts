@@ -10,6 +10,7 @@ import {
   type StaticBody,
 } from '../../api/static-body.ts';
 import { wallMs } from '../../platform/base/chance.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import { Problem } from '../../platform/base/problem.ts';
 import { version } from '../../platform/base/version.ts';
 import { guideHtml, guideMarkdown, guidePolicy, guidesPath, readGuides } from './guides.ts';
@@ -181,7 +182,7 @@ function llmsText(url: string, all: readonly Route[], hasTools: boolean): string
 }
 
 function securityText(contact: string, url: string): string {
-  const expires = new Date(wallMs() + securityDays * 86_400_000).toISOString();
+  const expires = new Date(wallMs() + securityDays * dayMs).toISOString();
   return [
     `Contact: ${contact}`,
     `Expires: ${expires}`,

@@ -2,6 +2,7 @@ import { createBatcher } from '../../platform/base/batching.ts';
 import type { Call } from '../../platform/base/call.ts';
 import { clearTimeout, monotonicMs, setTimeout } from '../../platform/base/chance.ts';
 import { coalesce, type Listeners } from '../../platform/base/concurrency.ts';
+import { dayMs } from '../../platform/base/moment.ts';
 import type { SharedCache } from '../../platform/cache/shared-cache.ts';
 import type { ConnectionState } from '../../platform/observability/health.ts';
 import type { Log } from '../../platform/observability/log.ts';
@@ -235,7 +236,7 @@ class Notes {
 }
 
 /** How long a report is kept for processes that start later; after longer without a poll the copy is refilled anyway. */
-const reportKeptMs = 15 * 86_400_000;
+const reportKeptMs = 15 * dayMs;
 const announceRetryMs = 500;
 
 /**
