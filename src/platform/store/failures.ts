@@ -20,24 +20,28 @@ const passingCodes = new Set([
 ]);
 const passingStates = /^(25006|57P0[1-3]|53300|08...)$/;
 
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && (error as { code?: string }).code === code;
+}
+
 /** Whether another row has a value that must be unique. */
 export function isDuplicate(error: unknown): boolean {
-  return error instanceof Error && (error as { code?: string }).code === uniqueViolation;
+  return hasCode(error, uniqueViolation);
 }
 
 /** Whether the database ended the statement at its time limit: one with fewer rows may succeed. */
 export function isStatementTimeout(error: unknown): boolean {
-  return error instanceof Error && (error as { code?: string }).code === tooSlow;
+  return hasCode(error, tooSlow);
 }
 
 /** Whether another transaction kept a row or a table for too long. */
 export function isLocked(error: unknown): boolean {
-  return error instanceof Error && (error as { code?: string }).code === locked;
+  return hasCode(error, locked);
 }
 
 /** Whether the connection leads to a server that takes no writes: after a failover another one may. */
 export function isReadOnly(error: unknown): boolean {
-  return error instanceof Error && (error as { code?: string }).code === readOnly;
+  return hasCode(error, readOnly);
 }
 
 /** Whether an error says that the database took too long: requests that wait beside this one would wait in vain too. */
