@@ -153,17 +153,11 @@ export function requireBody({ request: { body: schema }, bodyOptional }: Route):
   };
 }
 
+const notKnown = "isn't known; leave it out";
+
 function takesNoBody(body: unknown): Problem {
-  const names = isObject(body) ? Object.keys(body) : [undefined];
-  const errors = names.slice(0, maxFaults).map((additionalProperty) => {
-    const failure = {
-      keyword: 'additionalProperties',
-      schemaPath: '',
-      instancePath: '',
-      params: { additionalProperty },
-    };
-    return toFault(pathOf(failure), messageOf(failure), 'body');
-  });
+  const paths = isObject(body) ? Object.keys(body).map((name) => memberOf('', name)) : [''];
+  const errors = paths.slice(0, maxFaults).map((path) => toFault(path, notKnown, 'body'));
   return new Problem('invalid_request', 'This operation takes no body; leave it out.', { errors });
 }
 
@@ -239,7 +233,11 @@ function toFault(path: string, message: string, context: string | undefined): Fa
 function pathOf({ instancePath, params }: FastifySchemaValidationError): string {
   const field = params.missingProperty ?? params.additionalProperty;
   if (typeof field !== 'string') return instancePath;
-  return `${instancePath}/${field.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')}`;
+  return memberOf(instancePath, field);
+}
+
+function memberOf(path: string, name: string): string {
+  return `${path}/${name.slice(0, 200).replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const patternMessages = new Map<unknown, string>(
@@ -272,7 +270,7 @@ function messageOf({ keyword, params }: FastifySchemaValidationError): string {
     case 'dependentRequired':
       return `is missing; ${property} needs it`;
     case 'additionalProperties':
-      return "isn't known; leave it out";
+      return notKnown;
     case 'enum':
       return `must be one of ${(params.allowedValues as unknown[]).join(', ')}`;
     case 'const':
