@@ -144,9 +144,8 @@ function objectFaults(resource: Resource, object: DescribedObject | null): Fault
     return [{ kind: 'permission', problem: "can't be read by the integration user", needs: everything }];
   const ofSharing: Fault[] = seesAll === false ? [mayNotSeeAll] : [];
   if (resource.name === 'member') return ofSharing;
-  const ofDeletes = deletable === false ? [mayNotBeDeleted] : [];
-  if (createable && updateable) return [...ofSharing, ...ofDeletes];
-  const needs = ['write', 'create', ...ofDeletes.flatMap((fault) => fault.needs)] as const;
+  if (createable && updateable) return deletable === false ? [...ofSharing, mayNotBeDeleted] : ofSharing;
+  const needs: Need[] = deletable === false ? ['write', 'create', 'delete'] : ['write', 'create'];
   return [...ofSharing, { ...mayNotBeWritten, needs }];
 }
 
