@@ -87,10 +87,10 @@ export async function addEvents(transaction: Database['sql'], events: readonly N
 }
 
 /**
- * Gives the events of records to the consumers that they belong to now: those before have no record any more. Throws what the database
+ * Sets the owners of records' earlier events to those of the records: who sees only its own goes by them. Throws what the database
  * does.
  */
-export async function moveEvents(
+export async function changeOwners(
   transaction: Database['sql'],
   records: readonly Pick<KnownRecord, 'resource' | 'externalId' | 'consumerId'>[],
 ): Promise<void> {

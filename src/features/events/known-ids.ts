@@ -33,8 +33,8 @@ export interface KnownState {
 
 export interface KnownChanges {
   known: readonly KnownRecord[];
-  /** Records whose External ID had another consumer's record before. */
-  ownedByOthers: readonly KnownRecord[];
+  /** Records that now belong to another consumer than what had their External ID before. */
+  withNewOwner: readonly KnownRecord[];
   pending: readonly PendingDeletion[];
   noLongerPending: readonly PendingDeletion[];
 }
@@ -50,7 +50,7 @@ export class KnownIds {
   readonly #changed = new Set<string>();
   readonly #noLongerPending = new Map<string, PendingDeletion>();
   /** By External ID. */
-  readonly #ownedByOthers = new Map<string, KnownRecord>();
+  readonly #withNewOwner = new Map<string, KnownRecord>();
 
   constructor({ records, pending }: KnownState) {
     for (const record of records) {
@@ -85,7 +85,7 @@ export class KnownIds {
       (each) => each?.externalId === record.externalId,
     );
     if (owned !== undefined && owned.consumerId !== record.consumerId && !record.isDeleted)
-      this.#ownedByOthers.set(idOf(record), record);
+      this.#withNewOwner.set(idOf(record), record);
     if (before !== undefined && this.#holders.get(idOf(before)) === before)
       this.#holders.delete(idOf(before));
     this.#put(record);
@@ -107,7 +107,7 @@ export class KnownIds {
   changes(): KnownChanges {
     return {
       known: [...this.#changed].flatMap((key) => this.#records.get(key) ?? []),
-      ownedByOthers: [...this.#ownedByOthers.values()],
+      withNewOwner: [...this.#withNewOwner.values()],
       pending: [...this.#pending.values()],
       noLongerPending: [...this.#noLongerPending.values()],
     };

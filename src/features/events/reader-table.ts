@@ -3,7 +3,7 @@ import type { Database } from '../../platform/store/database.ts';
 import { leaseEnd } from '../../platform/store/leases.ts';
 import { changeInChunks, interval } from '../../platform/store/statements.ts';
 import { type CopyLease, Replaced } from './copy-writer.ts';
-import { addEvents, moveEvents, type NewEvent } from './event-log.ts';
+import { addEvents, changeOwners, type NewEvent } from './event-log.ts';
 import type {
   Known,
   KnownChanges,
@@ -255,10 +255,10 @@ const pendingColumns = sql.raw(
 
 async function remember(
   transaction: Database['sql'],
-  { known, ownedByOthers, pending, noLongerPending }: KnownChanges,
+  { known, withNewOwner, pending, noLongerPending }: KnownChanges,
 ): Promise<void> {
   if (known.length > 0) await rememberAll(transaction, known);
-  if (ownedByOthers.length > 0) await moveEvents(transaction, ownedByOthers);
+  if (withNewOwner.length > 0) await changeOwners(transaction, withNewOwner);
   if (noLongerPending.length > 0) await forgetPending(transaction, noLongerPending);
   if (pending.length === 0) return;
   const column = (read: (one: PendingDeletion) => unknown) => sql`${pending.map(read)}`;
